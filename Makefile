@@ -1,0 +1,49 @@
+# `make run` and `make test` need Go 1.26, Python 3 and apt; they fetch what else they need.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 30s
+
+# so that `make run ENVOY_PORT=…` reaches the script
+export CONFIG REDIS_URL ENVOY_PORT ENVOY_ADMIN_PORT GRPC_PORT ADMIN_PORT UPSTREAM_PORT
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/ratelimitd
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ratelimitd ./cmd/ratelimitd
+
+.PHONY: run
+run: build ## start ratelimitd, a real Envoy and an upstream; REDIS_URL=redis://… keeps the buckets there
+	@CGO_ENABLED=0 go build -trimpath -o bin/upstream ./test/upstream
+	@exec scripts/run
+
+.PHONY: test
+test: ## run every test, through a real Envoy and a real Redis
+	@scripts/redis
+	@RATELIMITD_ENVOY=$$(scripts/envoy) go test -race -timeout 10m ./...
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck
+	@test -z "$$(gofmt -l cmd internal lua test)" || { gofmt -l cmd internal lua test; exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) ./...
+
+.PHONY: fuzz
+fuzz: ## fuzz what strangers can send and what operators can write, FUZZTIME=30s each
+	@set -e; for pkg in $$(go list ./...); do \
+	  for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; done; done
+
+.PHONY: image
+image: ## build the container image ratelimitd:VERSION
+	docker build --build-arg VERSION=$(VERSION) --tag ratelimitd:$(VERSION) .
+
+.PHONY: clean
+clean: ## remove what the build and the scripts made
+	rm -rf bin .run .tools
