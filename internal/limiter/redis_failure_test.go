@@ -1,0 +1,277 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/ratelimitd/ratelimitd/test/harness"
+)
+
+const (
+	testBudget = 50 * time.Millisecond
+	testSlack  = 150 * time.Millisecond // for the scheduler of a busy machine
+)
+
+func withBudget(o *RedisOptions) { o.Timeout = testBudget }
+
+// awaitRecovery waits until a take succeeds and fails the test if that lasts longer than a second.
+func awaitRecovery(t *testing.T, s Store) {
+	t.Helper()
+	start := time.Now()
+	h := hitOf(9999, limitOf(SlidingCounter, 1_000_000, time.Hour), 1)
+	for {
+		_, err := s.Take(context.Background(), []Hit{h})
+		took := time.Since(start)
+		if err == nil {
+			t.Logf("recovered within %v", took.Round(time.Millisecond))
+			return
+		}
+		if took > time.Second {
+			t.Fatalf("not recovered after %v: %v", took, err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// D75
+func TestAStalledRedisCostsNoTakeMoreThanItsBudget(t *testing.T) {
+	server := harness.Redis(t)
+	s := newRedisStore(t, server.URL, nil, withBudget)
+	l := startLoad(s, 50)
+	defer l.stop()
+	time.Sleep(200 * time.Millisecond)
+	if reasons, _ := l.reset(); reasons[""] == 0 {
+		t.Fatalf("before the stall: %v", reasons)
+	}
+	before := runtime.NumGoroutine()
+	server.Stop()
+	time.Sleep(1500 * time.Millisecond)
+	reasons, slowest := l.reset()
+	if slowest > testBudget+testSlack {
+		t.Errorf("a take lasted %v", slowest)
+	}
+	if reasons["timeout"] == 0 || reasons["breaker"] < reasons["timeout"] {
+		t.Errorf("during the stall: %v, want some timeouts and then no asking", reasons)
+	}
+	if n := runtime.NumGoroutine(); n > before+2*s.options.PoolSize {
+		t.Errorf("%d goroutines before the stall, %d in it", before, n)
+	}
+	server.Cont()
+	awaitRecovery(t, s)
+	time.Sleep(200 * time.Millisecond)
+	l.reset()
+	time.Sleep(200 * time.Millisecond)
+	if reasons, _ := l.reset(); reasons[""] < 20*(reasons["timeout"]+reasons["breaker"]) {
+		t.Errorf("after the stall: %v", reasons)
+	}
+}
+
+// D79, D63
+func TestAKilledRedisIsFoundAgain(t *testing.T) {
+	server := harness.Redis(t)
+	s := newRedisStore(t, server.URL, nil, withBudget)
+	l := startLoad(s, 50)
+	defer l.stop()
+	for range 2 {
+		time.Sleep(100 * time.Millisecond)
+		server.Kill()
+		time.Sleep(400 * time.Millisecond)
+		if _, slowest := l.reset(); slowest > testBudget+testSlack {
+			t.Errorf("a take lasted %v", slowest)
+		}
+		server.Restart()
+		awaitRecovery(t, s)
+		if reasons, _ := l.reset(); reasons["noscript"] > 0 {
+			t.Errorf("while Redis came back: %v", reasons)
+		}
+	}
+}
+
+// D101
+func TestAStoreStartsWithoutRedisAndIsReadyOnceItAppears(t *testing.T) {
+	server := harness.Redis(t)
+	server.Kill()
+	s := newRedisStore(t, server.URL, nil, withBudget)
+	if s.Ready() {
+		t.Error("ready without Redis")
+	}
+	if err := takeError(s); ErrorReason(err) != "breaker" {
+		t.Errorf("a take without Redis: %v", err)
+	}
+	server.Restart()
+	awaitRecovery(t, s)
+	if !s.Ready() {
+		t.Error("not ready with Redis")
+	}
+	server.Kill()
+	for range maxFailures {
+		_ = takeError(s)
+	}
+	if err := takeError(s); ErrorReason(err) != "breaker" || !s.Ready() {
+		t.Errorf("Redis lost: ready %v, %v", s.Ready(), err)
+	}
+}
+
+func takeError(s Store) error {
+	_, err := s.Take(context.Background(), []Hit{hitOf(1, limitOf(SlidingLog, 1000, time.Minute), 1)})
+	return err
+}
+
+func TestAListenerThatNeverAnswersIsNotWaitedFor(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	start := time.Now()
+	s := newRedisStore(t, "redis://"+silent.Addr().String(), nil, withBudget)
+	if took := time.Since(start); took > connectTimeout+testSlack {
+		t.Errorf("Start lasted %v", took)
+	}
+	start = time.Now()
+	err = takeError(s)
+	if took := time.Since(start); err == nil || took > testBudget+testSlack {
+		t.Errorf("a take lasted %v: %v", took, err)
+	}
+}
+
+// Connections that a firewall or a dead host has forgotten take what is written and never answer, while new ones work.
+func TestHalfOpenConnectionsAreReplaced(t *testing.T) {
+	p := startProxy(t, harness.Redis(t).Addr)
+	s := newRedisStore(t, "redis://"+p.listener.Addr().String(), nil, withBudget)
+	l := startLoad(s, 50)
+	time.Sleep(200 * time.Millisecond)
+	l.stop() // the pool is full of connections now
+	p.forget()
+	awaitRecovery(t, s)
+}
+
+// D74, D82
+func TestAReplicaAndAFullServerAreErrorsInTime(t *testing.T) {
+	server := harness.Redis(t)
+	admin := server.Client()
+	s := newRedisStore(t, server.URL, nil, withBudget)
+	for _, row := range []struct {
+		reason         string
+		trouble, mends []any
+	}{
+		{"readonly", []any{"replicaof", "127.0.0.1", "1"}, []any{"replicaof", "no", "one"}},
+		{"oom", []any{"config", "set", "maxmemory", "1"}, []any{"config", "set", "maxmemory", "0"}},
+	} {
+		if err := admin.Do(t.Context(), row.trouble...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 * maxFailures {
+			if err := takeError(s); ErrorReason(err) != row.reason {
+				t.Fatalf("%v: %v", row.trouble, err)
+			}
+		}
+		if err := admin.Do(t.Context(), row.mends...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := takeError(s); err != nil {
+			t.Errorf("after %v: %v", row.mends, err)
+		}
+	}
+}
+
+// D82, D83
+func TestWhatRedisRepliesInsteadOfADecisionIsAnErrorWithAReason(t *testing.T) {
+	for reply, reason := range map[string]string{
+		"-READONLY You can't write against a read only replica.":                 "readonly",
+		"-ERR Error running script: @user_script: 12: -READONLY You can't write": "readonly",
+		"-MOVED 866 127.0.0.1:7001":                                              "moved",
+		"-LOADING Redis is loading the dataset in memory":                        "loading",
+		"-OOM command not allowed when used memory > 'maxmemory'.":               "oom",
+		"-NOSCRIPT No matching script. Please use EVAL.":                         "noscript",
+		"-NOAUTH Authentication required.":                                       "other",
+		"*1\r\n:1":                                                               "reply",
+		"*2\r\n:1001\r\n:1":                                                      "reply", // more than the limit
+		"*2\r\n:-1\r\n:0":                                                        "reply", // refused without a wait
+		"+OK":                                                                    "other",
+	} {
+		s := newRedisStore(t, "redis://"+fakeRedis(t, reply), nil)
+		if err := takeError(s); ErrorReason(err) != reason {
+			t.Errorf("%q: %v, reason %q, want %q", reply, err, ErrorReason(err), reason)
+		}
+	}
+}
+
+func TestEachWayInWhichNoReplyComesHasItsReason(t *testing.T) {
+	_, refused := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)))
+	_, missing := net.Dial("unix", filepath.Join(t.TempDir(), "no.sock"))
+	closed, _ := net.Pipe()
+	_ = closed.SetDeadline(time.Now())
+	_, late := closed.Read(make([]byte, 1))
+	for reason, errs := range map[string][]error{
+		"":           {nil},
+		"refused":    {refused, missing},
+		"timeout":    {late, context.DeadlineExceeded, redis.ErrPoolTimeout},
+		"connection": {io.EOF, io.ErrUnexpectedEOF, redis.ErrClosed, net.ErrClosed, syscall.ECONNRESET, &net.DNSError{IsNotFound: true}},
+		"breaker":    {errCircuitOpen},
+		"other":      {errors.New("else")},
+	} {
+		for _, err := range errs {
+			if err != nil {
+				err = fmt.Errorf("wrapped: %w", err)
+			}
+			if got := ErrorReason(err); got != reason {
+				t.Errorf("%v: reason %q, want %q", err, got, reason)
+			}
+		}
+	}
+}
+
+func TestTheLogHearsOnceThatRedisIsLostAndOnceThatItIsBack(t *testing.T) {
+	server := harness.Redis(t)
+	core, logs := observer.New(zapcore.InfoLevel)
+	s := newRedisStore(t, server.URL, nil, withBudget, func(o *RedisOptions) { o.Logger = zap.New(core) })
+	l := startLoad(s, 20)
+	defer l.stop()
+	heard := func(n int) bool {
+		for deadline := time.Now().Add(3 * time.Second); logs.Len() < n && time.Now().Before(deadline); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		return logs.Len() == n
+	}
+	server.Kill()
+	if !heard(1) || logs.All()[0].Level != zap.WarnLevel {
+		t.Fatalf("Redis lost: %v", logs.All())
+	}
+	server.Restart()
+	if !heard(2) || logs.All()[1].Level != zap.InfoLevel {
+		t.Fatalf("Redis back: %v", logs.All())
+	}
+}
+
+func TestACloseLeavesNothingBehind(t *testing.T) {
+	server := harness.Redis(t)
+	before := runtime.NumGoroutine()
+	s := newRedisStore(t, server.URL, nil)
+	fleet(t, 100, hitOf(1, limitOf(SlidingLog, 5, time.Minute), 1), s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := takeError(s); ErrorReason(err) != "breaker" {
+		t.Errorf("a take after Close: %v", err)
+	}
+	deadline := time.Now().Add(2 * time.Second)
+	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n := runtime.NumGoroutine(); n > before {
+		t.Errorf("%d goroutines before, %d after", before, n)
+	}
+}

@@ -1,0 +1,174 @@
+package limiter
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// load sends takes from n callers for as long as it runs, a take of each every 5 ms or when the last has ended.
+type load struct {
+	cancel  context.CancelFunc
+	callers sync.WaitGroup
+
+	mu      sync.Mutex
+	reasons map[string]int // by ErrorReason, "" for takes that were decided
+	slowest time.Duration
+}
+
+func startLoad(s Store, n int) *load {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &load{cancel: cancel}
+	l.reset()
+	for i := range n {
+		h := hitOf(uint64(i), limitOf(SlidingCounter, 1_000_000, time.Hour), 1)
+		l.callers.Go(func() {
+			pace := time.NewTicker(5 * time.Millisecond)
+			defer pace.Stop()
+			for ctx.Err() == nil {
+				start := time.Now()
+				_, err := s.Take(context.Background(), []Hit{h})
+				l.count(ErrorReason(err), time.Since(start))
+				<-pace.C
+			}
+		})
+	}
+	return l
+}
+
+func (l *load) count(reason string, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reasons[reason]++
+	l.slowest = max(l.slowest, took)
+}
+
+// reset forgets what happened so far and returns it.
+func (l *load) reset() (reasons map[string]int, slowest time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	reasons, slowest = l.reasons, l.slowest
+	l.reasons, l.slowest = make(map[string]int), 0
+	return reasons, slowest
+}
+
+func (l *load) stop() {
+	l.cancel()
+	l.callers.Wait()
+}
+
+// proxy passes connections on until it forgets them.
+type proxy struct {
+	listener net.Listener
+	mu       sync.Mutex
+	halves   []net.Conn // the connections to the server
+	clients  []net.Conn
+}
+
+func startProxy(t *testing.T, server string) *proxy {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{listener: l}
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.forget()
+		for _, c := range p.clients {
+			_ = c.Close()
+		}
+	})
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			half, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.halves, p.clients = append(p.halves, half), append(p.clients, client)
+			p.mu.Unlock()
+			go func() { _, _ = io.Copy(half, client) }()
+			go func() { _, _ = io.Copy(client, half) }()
+		}
+	}()
+	return p
+}
+
+// forget drops the connections to the server and leaves those of the clients open.
+func (p *proxy) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.halves {
+		_ = c.Close()
+	}
+	p.halves = nil
+}
+
+// fakeRedis answers calls of the script with that reply and all else with OK. It returns its address.
+func fakeRedis(t *testing.T, reply string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				in := bufio.NewReader(c)
+				for {
+					name, err := readCommand(in)
+					if err != nil {
+						return
+					}
+					answer := "+OK"
+					switch name {
+					case "hello":
+						answer = "-ERR unknown command"
+					case "evalsha", "eval":
+						answer = reply
+					}
+					fmt.Fprintf(c, "%s\r\n", answer)
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// readCommand reads one command and returns its name.
+func readCommand(in *bufio.Reader) (name string, err error) {
+	number := func(mark string) int {
+		line, readErr := in.ReadString('\n')
+		n, parseErr := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(line), mark))
+		err = errors.Join(err, readErr, parseErr)
+		return n
+	}
+	words := number("*")
+	for i := 0; i < words && err == nil; i++ {
+		word := make([]byte, number("$")+2)
+		_, readErr := io.ReadFull(in, word)
+		err = errors.Join(err, readErr)
+		if i == 0 {
+			name = strings.ToLower(strings.TrimSpace(string(word)))
+		}
+	}
+	return name, err
+}

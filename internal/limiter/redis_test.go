@@ -1,0 +1,215 @@
+package limiter
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ratelimitd/ratelimitd/test/harness"
+)
+
+// D63
+func TestAScriptThatVanishesCostsNeitherErrorsNorUnits(t *testing.T) {
+	server := harness.Redis(t)
+	s, admin := newRedisStore(t, server.URL, nil), server.Client()
+	h := hitOf(1, limitOf(SlidingCounter, 1_000_000, 24*time.Hour), 1)
+	var spent atomic.Uint32
+	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer cancel()
+	var takers sync.WaitGroup
+	for range 4 {
+		takers.Go(func() {
+			for ctx.Err() == nil {
+				if d, err := s.Take(context.Background(), []Hit{h}); err != nil || !d[0].Allowed {
+					t.Errorf("%+v, %v", d, err)
+					return
+				}
+				spent.Add(1)
+			}
+		})
+	}
+	flushes := 0
+	for tick := time.NewTicker(10 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+		if err := admin.ScriptFlush(context.Background()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		flushes++
+	}
+	takers.Wait()
+	if left := mustTake(t, s, hitOf(1, h.Limit, 0))[0].Remaining; left != 1_000_000-spent.Load() {
+		t.Errorf("%d takes in %d flushes, but %d of 1000000 left", spent.Load(), flushes, left)
+	}
+}
+
+func TestOneTakeIsOneCallHoweverManyHits(t *testing.T) {
+	server := harness.Redis(t)
+	s, admin := newRedisStore(t, server.URL, nil), server.Client()
+	hits := make([]Hit, 5)
+	for i := range hits {
+		hits[i] = hitOf(uint64(i), limitOf(Algorithm(i+1), 10, time.Minute), 1)
+	}
+	for range 3 {
+		mustTake(t, s, hits...)
+	}
+	stats := admin.Info(t.Context(), "commandstats").Val()
+	if !strings.Contains(stats, "cmdstat_evalsha:calls=3,") || strings.Contains(stats, "cmdstat_eval:") {
+		t.Errorf("want three calls of evalsha:\n%s", stats)
+	}
+	if list := admin.ClientList(t.Context()).Val(); !strings.Contains(list, "name=ratelimitd ") {
+		t.Errorf("no client is called ratelimitd:\n%s", list)
+	}
+}
+
+// everyLaw is a hit for each algorithm, refused ones, a look and a shadow among them.
+func everyLaw() (takes [][]Hit) {
+	for i := range Algorithms {
+		l, base := limitOf(Algorithm(i+1), 2, time.Minute), uint64(10*(i+1))
+		takes = append(takes, []Hit{hitOf(base, l, 1)}, []Hit{hitOf(base, l, 1), shadow(hitOf(base+1, l, 2)), hitOf(base+2, l, 1)},
+			[]Hit{hitOf(base, l, 1), hitOf(base+2, l, 1)}, []Hit{hitOf(base+3, l, 3)}, []Hit{hitOf(base+2, l, 0)})
+	}
+	return takes
+}
+
+// D65
+func TestTheScriptTouchesOnlyTheKeysItDeclares(t *testing.T) {
+	server := harness.Redis(t)
+	s := newRedisStore(t, server.URL, nil)
+	monitor, err := net.Dial("tcp", server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer monitor.Close()
+	_ = monitor.SetDeadline(time.Now().Add(10 * time.Second))
+	fmt.Fprint(monitor, "MONITOR\r\n")
+	lines := bufio.NewScanner(monitor)
+	lines.Scan() // +OK
+	for _, hits := range everyLaw() {
+		mustTake(t, s, hits...)
+	}
+	server.Client().Echo(t.Context(), "end")
+
+	declared, touched := map[string]bool{}, 0
+	for lines.Scan() && !strings.HasSuffix(lines.Text(), `"end"`) {
+		var words []string
+		for _, quoted := range regexp.MustCompile(`"(?:[^"\\]|\\.)*"`).FindAllString(lines.Text(), -1) {
+			words = append(words, strings.Trim(quoted, `"`))
+		}
+		switch {
+		case strings.EqualFold(words[0], "evalsha"):
+			n, _ := strconv.Atoi(words[2])
+			clear(declared)
+			for _, key := range words[3 : 3+n] {
+				declared[key] = true
+			}
+		case strings.Contains(lines.Text(), " lua]") && !strings.EqualFold(words[0], "time"):
+			touched++
+			if len(words) < 2 || !declared[words[1]] {
+				t.Errorf("%s: not among the keys of the call", lines.Text())
+			}
+		}
+	}
+	if err := lines.Err(); err != nil || touched == 0 {
+		t.Errorf("the script touched %d keys, %v", touched, err)
+	}
+}
+
+// D65
+func TestRightsOnTheKeyPrefixAreEnough(t *testing.T) {
+	server := harness.Redis(t)
+	err := server.Client().Do(t.Context(), "acl", "setuser", "limiter", "on", ">secret", "~rl:*", "+@all").Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newRedisStore(t, "redis://limiter:secret@"+server.Addr, nil)
+	for _, hits := range everyLaw() {
+		mustTake(t, s, hits...)
+	}
+}
+
+// DESIGN §4.7, D71
+func TestEveryKeyIsShortAndExpires(t *testing.T) {
+	server := harness.Redis(t)
+	s, admin := newRedisStore(t, server.URL, nil), server.Client()
+	longest := newRedisStore(t, server.URL, nil, func(o *RedisOptions) { o.KeyPrefix = strings.Repeat("p", 32) })
+	for _, hits := range everyLaw() {
+		mustTake(t, s, hits...)
+		mustTake(t, longest, hits...)
+	}
+	form := regexp.MustCompile(`^(rl|p{32}):[A-Za-z0-9_-]{22}$`)
+	keys := admin.Keys(t.Context(), "*").Val()
+	if len(keys) == 0 {
+		t.Error("no keys")
+	}
+	for _, key := range keys {
+		if !form.MatchString(key) || len(key) >= 100 {
+			t.Errorf("key %q", key)
+		}
+		// Two windows of a minute at most, ⅛ and a second more.
+		if ttl := admin.PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > 2*time.Minute+7500*time.Millisecond+time.Second {
+			t.Errorf("key %q lives for %v", key, ttl)
+		}
+	}
+}
+
+func TestRedisIsReachedThroughAUnixSocket(t *testing.T) {
+	s := newRedisStore(t, "unix://"+harness.Redis(t).Socket, nil)
+	expect(t, "first", mustTake(t, s, hitOf(1, limitOf(SlidingLog, 5, time.Minute), 1))[0], true, 4)
+}
+
+func TestABadURLIsAnErrorThatKeepsThePassword(t *testing.T) {
+	for _, text := range []string{"", "localhost:6379", "http://localhost", "redis://user:secret@[::1", "redis://user:secret@localhost/x"} {
+		_, err := NewRedis(RedisOptions{URL: text})
+		if err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestTheURLCannotUndoThePromisesAboutTime(t *testing.T) {
+	query := url.Values{"max_retries": {"5"}, "read_timeout": {"1m"}, "dial_timeout": {"1m"}, "pool_timeout": {"1m"}, "pool_size": {"7"}}
+	s, err := NewRedis(RedisOptions{URL: "redis://localhost?" + query.Encode()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := s.options
+	if o.MaxRetries != -1 || o.ReadTimeout != -1 || o.PoolTimeout != DefaultRedisTimeout || o.DialTimeout != connectTimeout || o.PoolSize != 7 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestATakeEndsBeforeItsCallerGivesUp(t *testing.T) {
+	s, err := NewRedis(RedisOptions{URL: "redis://localhost", Timeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct{ callers, want time.Duration }{
+		{0, 100 * time.Millisecond}, // no deadline
+		{time.Minute, 100 * time.Millisecond},
+		{50 * time.Millisecond, 48 * time.Millisecond},
+		{2 * time.Millisecond, time.Millisecond},
+		{-time.Second, -time.Second},
+	} {
+		start := time.Now()
+		ctx := context.Background()
+		if row.callers != 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, start.Add(row.callers))
+			defer cancel()
+		}
+		got, cancel := s.budget(ctx)
+		defer cancel()
+		deadline, _ := got.Deadline()
+		if off := deadline.Sub(start) - row.want; off < -5*time.Millisecond || off > 5*time.Millisecond {
+			t.Errorf("caller's deadline %v: budget %v, want about %v", row.callers, deadline.Sub(start), row.want)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package limiter
+
+import (
+	"sort"
+	"time"
+)
+
+// slidingLog keeps the tick of each unit that passed, oldest first, in a ring: exact in every window. Ticks are kept
+// modulo 2^32; those that matter lie within one window, 2^30 ticks at most, so that their differences are exact.
+type slidingLog struct {
+	lease
+	last uint32 // the newest tick
+	n    uint32 // units in the ring; the oldest of them may have left the window
+	tail uint32 // place of the oldest
+	ring []uint32
+}
+
+// at reads the log at now: the tick to count from, how far the clock is behind the newest unit, and how many of the oldest
+// units have left the window.
+func (s *slidingLog) at(l law, now int64) (t uint32, skew int64, gone uint32) {
+	t, skew, fresh := s.clamp(l, s.last, now)
+	if fresh {
+		return t, 0, s.n
+	}
+	live := func(i int) bool { return s.age(uint32(i), t) < l.window }
+	return t, skew, uint32(sort.Search(int(s.n), live))
+}
+
+// age is how many ticks before t the i-th oldest unit passed, counted from 0.
+func (s *slidingLog) age(i, t uint32) int64 { return int64(t - s.ring[s.place(i)]) }
+
+func (s *slidingLog) place(i uint32) uint32 { return (s.tail + i) % uint32(len(s.ring)) }
+
+func (s *slidingLog) look(l law, cost uint32, now int64) Decision {
+	t, skew, gone := s.at(l, now)
+	n := int64(s.n - gone)
+	if short := n + need(cost) - l.quota; short > 0 {
+		return l.refused(l.window - s.age(gone+uint32(short-1), t) + skew)
+	}
+	remaining := l.quota - n - int64(cost)
+	switch {
+	case n > 0:
+		return l.allowed(remaining, l.window-s.age(gone, t)+skew)
+	case cost > 0:
+		return l.allowed(remaining, l.window)
+	}
+	return l.allowed(remaining, 0)
+}
+
+func (s *slidingLog) spend(l law, cost uint32, now int64) {
+	if cost == 0 {
+		return
+	}
+	t, _, gone := s.at(l, now)
+	if gone == s.n {
+		*s = slidingLog{ring: s.ring}
+	} else {
+		s.tail, s.n = s.place(gone), s.n-gone
+	}
+	s.fit(s.n+cost, l.quota)
+	for range cost {
+		s.ring[s.place(s.n)] = t
+		s.n++
+	}
+	s.last = t
+	s.renew(l, now)
+}
+
+// minRing is the size of the smallest ring, unless the quota is smaller.
+const minRing = 8
+
+// fit makes the ring as large as n units need: it doubles until they fit, but not beyond the quota, and shrinks once three
+// quarters are empty.
+func (s *slidingLog) fit(n uint32, quota int64) {
+	size := uint32(len(s.ring))
+	if n <= size && (size <= minRing || n > size/4) {
+		return
+	}
+	size = minRing
+	for size < n {
+		size *= 2
+	}
+	ring := make([]uint32, min(size, max(n, uint32(quota))))
+	for i := range s.n {
+		ring[i] = s.ring[s.place(i)]
+	}
+	s.ring, s.tail = ring, 0
+}
+
+func (s *slidingLog) refuse(l law, wait time.Duration, now int64) { s.outlast(l, wait, now) }
+
+func (s *slidingLog) full(l law, now int64) int64 {
+	t, skew, gone := s.at(l, now)
+	if gone == s.n {
+		return now
+	}
+	return now + (l.window-int64(t-s.last)+skew)*l.tick
+}

@@ -1,0 +1,109 @@
+-- Decides the hits of one request at one instant. The enforced hits are spent all or none; each shadow hit is decided and
+-- spent on its own.
+--
+-- KEYS[i]  the bucket of hit i; no two of them are the same
+-- ARGV[1]  the hits, 22 bytes each, big-endian:
+--            u8   algorithm: 1 sliding_log, 2 grouped_log, 3 sliding_counter, 4 token_bucket, 5 fixed_window
+--            u8   1 for a shadow hit, else 0
+--            u32  tick in ms: the unit of time in which the bucket counts
+--            u32  window in ticks, 1 … 2^30
+--            u32  quota in units; quota·window < 2^51
+--            u32  burst in units, token_bucket only; burst·window < 2^51
+--            u32  cost in units; 0 asks whether one more unit would pass, and spends nothing
+-- ARGV[2]  now in ms since the Unix epoch; without it the clock of Redis
+--
+-- Reply: two integers for each hit
+--   remaining ≥ 0, reset   allowed: the units left after the hit, and the ms until more come; 0 when the bucket is full.
+--                          If an enforced hit was refused, those that would have passed say what is left unspent.
+--   -1, wait               refused: the ms after which the hit passes if nothing else is spent
+--   -2, 0                  refused: the hit can never pass
+--
+-- Numbers are whole and below 2^53, so that they are exact. All keys are read before one is written, and no other key is
+-- touched. Each algorithm returns remaining and reset or wait, as in the reply, and then what there is to write:
+--   whole  the new value of the key
+--   ttl    the ms after which the key is to expire; nil leaves its expiry alone
+--   head   or, instead of whole: what to write at the value's beginning
+--   at     and an offset
+--   part   and what to write there
+-- Every value holds its deadline: the Unix second, rounded down, in which its key expires. So a key's expiry is renewed
+-- only once it no longer covers the bucket's lifetime, and a value beyond its deadline counts as missing. (struct.pack drops
+-- fractions.)
+
+local function decide(i, now, look)
+  local algorithm, _, tick, window, quota, burst, cost = struct.unpack('>BBI4I4I4I4I4', ARGV[1], i * 22 - 21)
+  if look then
+    cost = 0
+  end
+  if quota == 0 or cost > (algorithm == 4 and burst or quota) then
+    return -2, 0
+  end
+  -- A function is made where it is called because Redis runs all of this text for every call.
+  if algorithm == 1 then
+    --include slidinglog.lua
+    return sliding_log(KEYS[i], now, tick, window, quota, cost)
+  elseif algorithm == 2 then
+    --include groupedlog.lua
+    return grouped_log(KEYS[i], now, tick, window, quota, cost)
+  elseif algorithm == 3 then
+    --include slidingcounter.lua
+    return sliding_counter(KEYS[i], now, tick, window, quota, cost)
+  elseif algorithm == 4 then
+    --include tokenbucket.lua
+    return token_bucket(KEYS[i], now, tick, window, quota, burst, cost)
+  elseif algorithm == 5 then
+    --include fixedwindow.lua
+    return fixed_window(KEYS[i], now, tick, window, quota, cost)
+  end
+  return error('unknown algorithm ' .. algorithm)
+end
+
+local function write(key, whole, ttl, head, at, part)
+  if whole then
+    if ttl then
+      redis.call('SET', key, whole, 'PX', ttl)
+    else
+      redis.call('SET', key, whole, 'KEEPTTL')
+    end
+    return
+  end
+  if part then
+    redis.call('SETRANGE', key, at, part)
+  end
+  if head then
+    redis.call('SETRANGE', key, '0', head)
+  end
+  if ttl then
+    redis.call('PEXPIRE', key, ttl)
+  end
+end
+
+local now = tonumber(ARGV[2])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
+end
+
+if #KEYS == 1 then
+  local remaining, wait, whole, ttl, head, at, part = decide(1, now)
+  write(KEYS[1], whole, ttl, head, at, part)
+  return {remaining, wait}
+end
+
+local reply, writes, enforced, refused = {}, {}, {}, false
+for i = 1, #KEYS do
+  local remaining, wait, whole, ttl, head, at, part = decide(i, now)
+  reply[2 * i - 1], reply[2 * i] = remaining, wait
+  writes[i] = {whole, ttl, head, at, part}
+  enforced[i] = string.byte(ARGV[1], i * 22 - 20) == 0
+  if enforced[i] and remaining < 0 then
+    refused = true
+  end
+end
+for i = 1, #KEYS do
+  if refused and enforced[i] and reply[2 * i - 1] >= 0 then
+    reply[2 * i - 1], reply[2 * i] = decide(i, now, true)
+  else
+    write(KEYS[i], unpack(writes[i], 1, 5))
+  end
+end
+return reply
