@@ -1,0 +1,151 @@
+package rules
+
+import (
+	"slices"
+
+	"github.com/ratelimitd/ratelimitd/internal/limiter"
+)
+
+// Set is all rules of one configuration, ready to be applied. It never changes and is safe for concurrent use. NewSet makes
+// one; the zero value has no rules.
+type Set struct {
+	list []Rule // in file order
+	// rules are in the order in which they are looked at: those with an action of their own, then the limits, each in
+	// file order.
+	rules  []compiledRule
+	index  index
+	client ClientIP
+}
+
+type compiledRule struct {
+	*Rule
+	needsHTTP bool   // has a condition on HTTP
+	keyHead   []byte // of a limit rule's keys
+}
+
+// NewSet prepares the rules, given in file order with unique names. It keeps a copy of the list.
+func NewSet(rules []Rule, client ClientIP) *Set {
+	s := &Set{list: slices.Clone(rules), client: client}
+	for i := range s.list {
+		if s.list[i].Action != Limit {
+			s.add(&s.list[i])
+		}
+	}
+	for i := range s.list {
+		if s.list[i].Action == Limit {
+			s.add(&s.list[i])
+		}
+	}
+	return s
+}
+
+// Rules returns the rules in file order: the very ones that Applied points to.
+func (s *Set) Rules() []*Rule {
+	rules := make([]*Rule, len(s.list))
+	for i := range s.list {
+		rules[i] = &s.list[i]
+	}
+	return rules
+}
+
+func (s *Set) add(r *Rule) {
+	m := &r.Match
+	compiled := compiledRule{Rule: r, needsHTTP: len(m.Hosts)+len(m.Methods)+len(m.Paths)+len(m.Headers) > 0}
+	if r.Action == Limit {
+		compiled.keyHead = keyHead(r)
+	}
+	s.index.add(int32(len(s.rules)), m)
+	s.rules = append(s.rules, compiled)
+}
+
+// Applied is what the rules make of one request.
+type Applied struct {
+	// Decided is the enforced rule with an action of its own that decided; nil when none did. When one did, no limit rule
+	// was looked at.
+	Decided *Rule
+	// ShadowDecided are the shadow rules with an action of their own that matched before one decided.
+	ShadowDecided []*Rule
+	// Hits are what the limit rules that apply ask for, in file order; Rules[i] made Hits[i].
+	Hits  []limiter.Hit
+	Rules []*Rule
+	// Missing are the limit rules that matched and lacked a part of their key, whatever they then did.
+	Missing []*Rule
+	// Refused are those of Missing that refuse the request for it, shadow rules too.
+	Refused []*Rule
+	// ClientUnknown says that a rule needed the client's address and there is none.
+	ClientUnknown bool
+	// UntrustedHeader says that a rule needed the client's address and that a header with one was there but not believed.
+	UntrustedHeader bool
+}
+
+// Apply finds what the rules make of the request, which it does not change.
+func (s *Set) Apply(req *Request) Applied {
+	f := newFacts(req, &s.client)
+	var space [64]int32
+	return s.evaluate(&f, s.index.find(space[:0], &f))
+}
+
+// evaluate looks at the rules of these numbers in turn.
+func (s *Set) evaluate(f *facts, numbers []int32) (a Applied) {
+	for i, number := range numbers {
+		r := &s.rules[number]
+		route, ok := f.match(r)
+		if !ok {
+			continue
+		}
+		if r.Action == Limit {
+			a.addLimit(f, r, route, len(numbers)-i)
+		} else if r.Shadow {
+			a.ShadowDecided = append(a.ShadowDecided, r.Rule)
+		} else {
+			a.Decided = r.Rule
+			break
+		}
+	}
+	a.ClientUnknown, a.UntrustedHeader = f.clientUnknown, f.untrustedHeader
+	return a
+}
+
+// addLimit notes what a limit rule that matched makes of the request; at most left more rules can follow suit.
+func (a *Applied) addLimit(f *facts, r *compiledRule, route string, left int) {
+	found := f.findBucket(r, route)
+	if found.missing {
+		a.Missing = append(a.Missing, r.Rule)
+	}
+	switch {
+	case found.refused:
+		a.Refused = append(a.Refused, r.Rule)
+		return
+	case found.skipped:
+		return
+	case a.Hits == nil:
+		left = min(left, 8)
+		a.Hits, a.Rules = make([]limiter.Hit, 0, left), make([]*Rule, 0, left)
+	}
+	a.Hits = append(a.Hits, limiter.Hit{Rule: r.Name, Key: found.key, Limit: r.Limit, Cost: r.Cost, Shadow: r.Shadow})
+	a.Rules = append(a.Rules, r.Rule)
+}
+
+// Headers returns the names of the headers that the rules, their keys and the client's address are read from, and
+// content-type, by which gRPC requests are told; sorted, in lower case, each once. Envoy must hand these over.
+func (s *Set) Headers() []string {
+	names := []string{"content-type"}
+	for i := range s.rules {
+		for _, condition := range s.rules[i].Match.Headers {
+			names = append(names, condition.Name)
+		}
+		for _, attribute := range s.rules[i].Key {
+			if attribute.kind == headerAttribute {
+				names = append(names, attribute.header)
+			}
+		}
+	}
+	if s.client.From == FromHeaders {
+		names = append(names, forwardedFor)
+		for _, header := range s.client.Headers {
+			names = append(names, header.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
