@@ -1,0 +1,190 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/ratelimitd/ratelimitd/internal/limiter"
+	"github.com/ratelimitd/ratelimitd/internal/rules"
+)
+
+// Effective returns the configuration as YAML: every default filled in, named sets spelt out, always in the same order, and
+// passwords masked. Without a password in it, Parse makes the same configuration of it.
+func (c *Config) Effective() []byte { return c.yaml(maskURL) }
+
+// Hash returns the SHA-256 of the effective configuration with its secrets, in hex: it changes with every change of
+// meaning, and not with comments or layout.
+func (c *Config) Hash() string {
+	sum := sha256.Sum256(c.yaml(func(url string) string { return url }))
+	return hex.EncodeToString(sum[:])
+}
+
+// maskURL hides the password of a URL; one without a password stays as it is.
+func maskURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "xxxxx"
+	}
+	if _, secret := u.User.Password(); secret {
+		return u.Redacted()
+	}
+	return text
+}
+
+// The shapes of the file, in the order of the documentation.
+type (
+	fileYAML struct {
+		Listen       []string     `yaml:"listen,flow"`
+		Admin        string       `yaml:"admin"`
+		Log          logYAML      `yaml:"log,flow"`
+		Store        storeYAML    `yaml:"store"`
+		OnStoreError string       `yaml:"on_store_error"`
+		ClientIP     clientYAML   `yaml:"client_ip"`
+		Response     responseYAML `yaml:"response"`
+		Rules        []ruleYAML   `yaml:"rules"`
+	}
+	logYAML struct {
+		Level  string `yaml:"level"`
+		Format string `yaml:"format"`
+	}
+	storeYAML struct {
+		Redis  *redisYAML `yaml:"redis,omitempty"`
+		Memory struct {
+			MaxKeys int `yaml:"max_keys"`
+		} `yaml:"memory,flow"`
+	}
+	redisYAML struct {
+		URL       string `yaml:"url"`
+		Mode      string `yaml:"mode"`
+		Timeout   string `yaml:"timeout"`
+		KeyPrefix string `yaml:"key_prefix"`
+	}
+	clientYAML struct {
+		From           string        `yaml:"from"`
+		TrustedProxies []string      `yaml:"trusted_proxies,flow"`
+		Headers        []addressYAML `yaml:"headers"`
+		IPv6Prefix     int           `yaml:"ipv6_prefix"`
+	}
+	addressYAML struct {
+		Name string   `yaml:"name"`
+		From []string `yaml:"from,flow,omitempty"`
+	}
+	responseYAML struct {
+		Headers []string `yaml:"headers,flow"`
+		Body    string   `yaml:"body"`
+		Status  int      `yaml:"status"`
+	}
+	ruleYAML struct {
+		Name   string     `yaml:"name"`
+		Action string     `yaml:"action"`
+		Match  *matchYAML `yaml:"match,omitempty"`
+		Spend  *spendYAML `yaml:",inline"`
+		Mode   string     `yaml:"mode"`
+	}
+	matchYAML struct {
+		Hosts     []string       `yaml:"hosts,flow,omitempty"`
+		Methods   []string       `yaml:"methods,flow,omitempty"`
+		Paths     []string       `yaml:"paths,flow,omitempty"`
+		Headers   map[string]any `yaml:"headers,omitempty"`
+		ClientIPs []string       `yaml:"client_ips,flow,omitempty"`
+	}
+	spendYAML struct {
+		Key          []string `yaml:"key,flow"`
+		Limit        string   `yaml:"limit"`
+		Algorithm    string   `yaml:"algorithm"`
+		Burst        uint32   `yaml:"burst,omitempty"`
+		Cost         uint32   `yaml:"cost"`
+		OnMissingKey string   `yaml:"on_missing_key"`
+		OnStoreError string   `yaml:"on_store_error"`
+	}
+)
+
+// yaml writes the configuration; mask is applied to URLs.
+func (c *Config) yaml(mask func(url string) string) []byte {
+	f := fileYAML{
+		Listen:       texts(c.Listen),
+		Admin:        c.Admin,
+		Log:          logYAML(c.Log),
+		OnStoreError: storePolicies[c.OnStoreError],
+		ClientIP: clientYAML{
+			From: addressSources[c.ClientIP.From], TrustedProxies: texts(c.ClientIP.Trusted), IPv6Prefix: c.ClientIP.IPv6Prefix,
+		},
+		Response: responseYAML{Headers: c.Response.families(), Body: c.Response.Body, Status: c.Response.Status},
+		Rules:    []ruleYAML{},
+	}
+	f.Store.Memory.MaxKeys = c.Store.Memory.MaxKeys
+	if r := c.Store.Redis; r != nil {
+		f.Store.Redis = &redisYAML{mask(r.URL), r.Mode, formatLength(r.Timeout), r.KeyPrefix}
+	}
+	for _, h := range c.ClientIP.Headers {
+		f.ClientIP.Headers = append(f.ClientIP.Headers, addressYAML{h.Name, texts(h.From)})
+	}
+	for i := range c.Rules {
+		f.Rules = append(f.Rules, ruleOf(&c.Rules[i]))
+	}
+	out, _ := yaml.Dump(f) // plain strings and numbers always have a YAML form
+	return out
+}
+
+func (r Response) families() []string {
+	families := []string{}
+	for i, on := range []bool{r.XRateLimit, r.RateLimit} {
+		if on {
+			families = append(families, headerFamilies[i])
+		}
+	}
+	return families
+}
+
+func ruleOf(r *rules.Rule) ruleYAML {
+	y := ruleYAML{Name: r.Name, Action: actions[r.Action], Match: matchOf(&r.Match), Mode: modes[0]}
+	if r.Shadow {
+		y.Mode = modes[1]
+	}
+	if r.Action == rules.Limit {
+		y.Spend = &spendYAML{
+			Key: texts(r.Key), Limit: formatLimit(r.Limit), Algorithm: r.Limit.Algorithm.String(), Burst: r.Limit.Burst,
+			Cost: r.Cost, OnMissingKey: missingKeys[r.OnMissingKey], OnStoreError: storePolicies[r.OnStoreError],
+		}
+	}
+	return y
+}
+
+func matchOf(m *rules.Match) *matchYAML {
+	y := matchYAML{
+		Hosts: texts(m.Hosts), Methods: m.Methods, Paths: texts(m.Paths), ClientIPs: texts(m.ClientIPs),
+		Headers: map[string]any{},
+	}
+	for _, h := range m.Headers {
+		switch h.Presence {
+		case rules.Present:
+			y.Headers[h.Name] = "present"
+		case rules.Absent:
+			y.Headers[h.Name] = "absent"
+		default:
+			y.Headers[h.Name] = h.Values
+		}
+	}
+	if len(y.Hosts)+len(y.Methods)+len(y.Paths)+len(y.ClientIPs)+len(y.Headers) == 0 {
+		return nil
+	}
+	return &y
+}
+
+// formatLimit writes QUOTA/WINDOW.
+func formatLimit(l limiter.Limit) string {
+	return fmt.Sprintf("%d/%s", l.Quota, formatLength(l.Window))
+}
+
+// texts returns what each value is written as; an empty list for none.
+func texts[T fmt.Stringer](values []T) []string {
+	list := make([]string, len(values))
+	for i, v := range values {
+		list[i] = v.String()
+	}
+	return list
+}

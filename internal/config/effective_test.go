@@ -1,0 +1,107 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const withPassword = "store: {redis: {url: \"redis://user:s3cret@cache:6379/1\"}}\n"
+
+// D106
+func TestTheHashChangesWithMeaningAndNotWithLayout(t *testing.T) {
+	base := parse(t, "rules:\n- name: a\n  key: [client_ip]\n  limit: 10/1m\n").Hash()
+	same := []string{
+		"# comment\nrules: [{limit: 10/60s, key: [client_ip], name: \"a\"}]\n",
+		"rules:\n- name: a # comment\n  key:\n  - client_ip\n  limit: 10/1m\n  algorithm: sliding_log\n  cost: 1\nadmin: 127.0.0.1:9002\n",
+	}
+	other := []string{
+		"rules:\n- name: b\n  key: [client_ip]\n  limit: 10/1m\n",
+		"rules:\n- name: a\n  key: [client_ip]\n  limit: 11/1m\n",
+		"rules:\n- name: a\n  key: [client_ip]\n  limit: 10/1m\n  mode: shadow\n",
+		"admin: \"\"\nrules:\n- name: a\n  key: [client_ip]\n  limit: 10/1m\n",
+	}
+	for _, text := range same {
+		if parse(t, text).Hash() != base {
+			t.Errorf("another hash for\n%s", text)
+		}
+	}
+	for _, text := range other {
+		if parse(t, text).Hash() == base {
+			t.Errorf("the same hash for\n%s", text)
+		}
+	}
+}
+
+func TestPasswordsAreMaskedButCountForTheHash(t *testing.T) {
+	c := parse(t, withPassword)
+	text := string(c.Effective())
+	if strings.Contains(text, "s3cret") || !strings.Contains(text, "redis://user:xxxxx@cache:6379/1") {
+		t.Errorf("the effective form is\n%s", text)
+	}
+	if parse(t, strings.Replace(withPassword, "s3cret", "other", 1)).Hash() == c.Hash() {
+		t.Error("another password has the same hash")
+	}
+	if c.Store.Redis.URL != "redis://user:s3cret@cache:6379/1" {
+		t.Errorf("the URL itself is %q", c.Store.Redis.URL)
+	}
+}
+
+func TestNoMessageRepeatsAPassword(t *testing.T) {
+	for _, url := range []string{
+		"redis://:s3/cret@cache", "redis://:s3cret@cache:port", "http://:s3cret@cache", "redis://u:s3cret@cache/x/y",
+		"redis://u:s3cret@cache?addr=s3cret", "redis://u@cache?s3cret=1", "redis://u:%s3cret@cache", "s3cret", "rediss://[s3cret",
+	} {
+		_, _, err := Parse("a.yaml", []byte("store: {redis: {url: \""+url+"\"}}"), nil)
+		if err == nil || strings.Contains(err.Error(), "cret") {
+			t.Errorf("%s: %v", url, err)
+		}
+		if err := parse(t, "rules: []").UseRedis(url); err == nil || strings.Contains(err.Error(), "cret") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+func TestUseRedisReplacesTheURLAlone(t *testing.T) {
+	c := parse(t, "store: {redis: {url: redis://a, timeout: 5ms, key_prefix: x}}")
+	before := c.Hash()
+	if err := c.UseRedis("redis://b"); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.Store.Redis; r.URL != "redis://b" || r.KeyPrefix != "x" || r.Timeout.String() != "5ms" || c.Hash() == before {
+		t.Errorf("%+v", r)
+	}
+	c = parse(t, "rules: []")
+	if err := c.UseRedis("redis://b"); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.Store.Redis; *r != (Redis{URL: "redis://b", Mode: "single", Timeout: defaultRedis().Timeout, KeyPrefix: "rl"}) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestOnlyListenAdminAndStoreNeedARestart(t *testing.T) {
+	base := parse(t, "rules: []")
+	tests := map[string][]string{
+		"rules: [{name: a, action: deny}]": nil,
+		"log: {level: debug}":              nil,
+		"client_ip: {from: envoy}":         nil,
+		"response: {status: 503}":          nil,
+		"on_store_error: deny":             nil,
+		"listen: 127.0.0.1:9001":           nil,
+		"listen: 127.0.0.1:9003":           {"listen"},
+		"admin: \"\"":                      {"admin"},
+		"store: {memory: {max_keys: 5}}":   {"store"},
+		"store: {redis: {url: redis://a}}": {"store"},
+		"{listen: [\":1\", \":2\"], admin: \":3\", store: {memory: {max_keys: 5}}}": {"listen", "admin", "store"},
+	}
+	for text, want := range tests {
+		if got := base.RestartNeeded(parse(t, text)); !slices.Equal(got, want) {
+			t.Errorf("%s needs a restart for %v, want %v", text, got, want)
+		}
+	}
+	a, b := parse(t, withPassword), parse(t, withPassword)
+	if got := a.RestartNeeded(b); got != nil {
+		t.Errorf("the same Redis needs a restart for %v", got)
+	}
+}
