@@ -1,0 +1,74 @@
+package authz
+
+import (
+	"unicode/utf8"
+
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"google.golang.org/grpc/encoding"
+	protocodec "google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Codec returns gRPC's protobuf codec, but one that decodes every CheckRequest. Envoy copies some client bytes as they
+// are, such as the server name of TLS, into fields that protobuf wants in UTF-8. gRPC answers those with an error before
+// any handler runs, and an Envoy with failure_mode_allow then lets the client pass. Here each byte that is not UTF-8
+// becomes "!", as in the headers that Envoy itself cleans; what is no protobuf at all becomes an empty request.
+func Codec() encoding.CodecV2 {
+	return codec{encoding.GetCodecV2(protocodec.Name)}
+}
+
+type codec struct{ encoding.CodecV2 }
+
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	err := c.CodecV2.Unmarshal(data, v)
+	check, ok := v.(*authv3.CheckRequest)
+	if err == nil || !ok {
+		return err
+	}
+	raw := data.Materialize()
+	repairUTF8(raw, check.ProtoReflect().Descriptor(), protowire.DefaultRecursionLimit)
+	if proto.Unmarshal(raw, check) != nil {
+		proto.Reset(check)
+	}
+	return nil
+}
+
+// repairUTF8 replaces, in place, the bytes that are not UTF-8 in the string fields of an encoded message and, to that
+// depth, of the messages in it. It stops where the encoding makes no sense.
+func repairUTF8(message []byte, descriptor protoreflect.MessageDescriptor, depth int) {
+	for len(message) > 0 && depth > 0 {
+		number, wireType, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return
+		}
+		message = message[n:]
+		size := protowire.ConsumeFieldValue(number, wireType, message)
+		if size < 0 {
+			return
+		}
+		field := descriptor.Fields().ByNumber(number)
+		if wireType == protowire.BytesType && field != nil {
+			value, _ := protowire.ConsumeBytes(message)
+			switch field.Kind() {
+			case protoreflect.StringKind:
+				replaceInvalid(value)
+			case protoreflect.MessageKind:
+				repairUTF8(value, field.Message(), depth-1)
+			}
+		}
+		message = message[size:]
+	}
+}
+
+func replaceInvalid(text []byte) {
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			text[i] = '!'
+		}
+		i += size
+	}
+}

@@ -1,0 +1,161 @@
+package authz
+
+import (
+	"math/bits"
+	"slices"
+	"strconv"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/ratelimitd/ratelimitd/internal/limiter"
+)
+
+// header is one header of an answer. Values are made of rule names, numbers and fixed words: Envoy writes a line break in
+// a value through to the client, so nothing that a client sent may get into one unseen. Of a denied response's headers
+// those with append set vanish, so it stays unset.
+func header(name, value string) *corev3.HeaderValueOption {
+	var both struct { // in one allocation
+		option corev3.HeaderValueOption
+		value  corev3.HeaderValue
+	}
+	both.value.Key, both.value.Value = name, value
+	both.option.Header = &both.value
+	return &both.option
+}
+
+// overwriting makes the headers take the place of those that the upstream sends: by default Envoy adds second ones.
+func overwriting(headers []*corev3.HeaderValueOption) []*corev3.HeaderValueOption {
+	for _, h := range headers {
+		h.AppendAction = corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD
+	}
+	return headers
+}
+
+// refusalHeaders appends the headers of a refusal: the wait, if there is one, and the limits.
+func (o *outcome) refusalHeaders(headers []*corev3.HeaderValueOption, answer Answer) []*corev3.HeaderValueOption {
+	if seconds, ok := o.retryAfter(); ok {
+		headers = append(headers, header("retry-after", strconv.FormatInt(seconds, 10)))
+	}
+	return o.limitHeaders(headers, answer)
+}
+
+// limitHeaders appends the families of limit headers that are switched on, unless no bucket has a say in the answer.
+func (o *outcome) limitHeaders(headers []*corev3.HeaderValueOption, answer Answer) []*corev3.HeaderValueOption {
+	if o.verdict.Speaker < 0 {
+		return headers
+	}
+	headers = slices.Grow(headers, 5)
+	if answer.XRateLimit {
+		speaker := o.decisions[o.verdict.Speaker]
+		headers = append(headers,
+			header("x-ratelimit-limit", strconv.FormatUint(uint64(o.hits[o.verdict.Speaker].Limit.Capacity()), 10)),
+			header("x-ratelimit-remaining", strconv.FormatUint(uint64(remaining(speaker)), 10)))
+		if seconds, ok := reset(speaker); ok {
+			headers = append(headers, header("x-ratelimit-reset", strconv.FormatInt(seconds, 10)))
+		}
+	}
+	if answer.RateLimit {
+		policy, state := o.rateLimit()
+		headers = append(headers, header("ratelimit-policy", policy), header("ratelimit", state))
+	}
+	return headers
+}
+
+// rateLimit is the RateLimit-Policy and RateLimit of the IETF draft: a list item for each enforced rule that applies, in
+// file order; of a refusal, for each rule that refuses.
+func (o *outcome) rateLimit() (policy, state string) {
+	var space [2][256]byte
+	p, s := space[0][:0], space[1][:0]
+	for i := range o.hits {
+		hit, decision := &o.hits[i], o.decisions[i]
+		if hit.Shadow || decision.Allowed != o.verdict.Allowed {
+			continue
+		}
+		if len(p) > 0 {
+			p, s = append(p, ", "...), append(s, ", "...)
+		}
+		p = appendPolicy(p, hit)
+		s = appendState(s, hit.Rule, decision)
+	}
+	return string(p), string(s)
+}
+
+func appendPolicy(b []byte, hit *limiter.Hit) []byte {
+	b = append(b, '"')
+	b = append(b, hit.Rule...)
+	b = append(b, `";q=`...)
+	b = strconv.AppendUint(b, uint64(hit.Limit.Capacity()), 10)
+	if seconds := policyWindow(hit.Limit); seconds > 0 {
+		b = append(b, ";w="...)
+		b = strconv.AppendUint(b, seconds, 10)
+	}
+	return b
+}
+
+func appendState(b []byte, rule string, d limiter.Decision) []byte {
+	b = append(b, '"')
+	b = append(b, rule...)
+	b = append(b, `";r=`...)
+	b = strconv.AppendUint(b, uint64(remaining(d)), 10)
+	if seconds, ok := reset(d); ok {
+		b = append(b, ";t="...)
+		b = strconv.AppendInt(b, seconds, 10)
+	}
+	return b
+}
+
+// policyWindow is the time in seconds in which the capacity comes back; 0 when it never does or is no whole number of
+// seconds. For a token bucket it is ⌈burst·window/quota⌉.
+func policyWindow(l limiter.Limit) uint64 {
+	switch {
+	case l.Quota == 0:
+		return 0
+	case l.Algorithm == limiter.TokenBucket:
+		hi, lo := bits.Mul64(uint64(l.Burst), uint64(l.Window))
+		perSecond := uint64(l.Quota) * uint64(time.Second)
+		if hi >= perSecond { // beyond the bounds of a Limit
+			return 0
+		}
+		seconds, rest := bits.Div64(hi, lo, perSecond)
+		if rest > 0 {
+			seconds++
+		}
+		return seconds
+	case l.Window%time.Second != 0:
+		return 0
+	}
+	return uint64(l.Window / time.Second)
+}
+
+// remaining is what is shown as left: nothing in a bucket that refuses, whatever a smaller cost could still get.
+func remaining(d limiter.Decision) uint32 {
+	if !d.Allowed {
+		return 0
+	}
+	return d.Remaining
+}
+
+// reset is the time in whole seconds until more units come, or until the refused hit passes; ok is false if it never does.
+func reset(d limiter.Decision) (seconds int64, ok bool) {
+	switch {
+	case d.Allowed:
+		return wholeSeconds(d.ResetAfter), true
+	case d.RetryAfter == limiter.Never:
+		return 0, false
+	}
+	return max(1, wholeSeconds(d.RetryAfter)), true
+}
+
+// retryAfter is the wait that a refused client is told, in seconds, at least 1; ok is false if waiting does not help.
+func (o *outcome) retryAfter() (seconds int64, ok bool) {
+	if o.verdict.RetryAfter == limiter.Never {
+		return 0, false
+	}
+	return max(1, wholeSeconds(o.verdict.RetryAfter)), true
+}
+
+// wholeSeconds rounds up: a client that waits as long as it is told must not come too early.
+func wholeSeconds(d time.Duration) int64 {
+	return int64((d + time.Second - 1) / time.Second)
+}

@@ -1,0 +1,64 @@
+package authz
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/ratelimitd/ratelimitd/internal/rules"
+)
+
+// clientMetadata is the gRPC metadata in which Envoy can be told to send its own idea of the client's address. Clients
+// cannot touch it.
+const clientMetadata = "x-ratelimitd-client"
+
+// readRequest takes from a check what the rules may know. Anything may be missing: an L4 check has no HTTP part, and what
+// could not be decoded has nothing at all.
+func readRequest(ctx context.Context, check *authv3.CheckRequest) rules.Request {
+	attributes := check.GetAttributes()
+	request := rules.Request{Peer: peer(attributes.GetSource().GetAddress())}
+	// Envoy sends one value; of several nobody knows which is meant.
+	if values := metadata.ValueFromIncomingContext(ctx, clientMetadata); len(values) == 1 {
+		request.EnvoyClient = values[0]
+	}
+	if http := attributes.GetRequest().GetHttp(); http != nil {
+		request.HTTP = true
+		request.Method, request.Host, request.Path = http.GetMethod(), http.GetHost(), http.GetPath()
+		request.Headers = headerLines(http)
+	}
+	return request
+}
+
+// headerLines reads the header lines in either of the two forms in which Envoy sends them: with encode_raw_headers a list
+// of lines as they came, otherwise a map in which repeated headers are joined.
+func headerLines(http *authv3.AttributeContext_HttpRequest) []rules.Header {
+	raw := http.GetHeaderMap().GetHeaders()
+	lines := make([]rules.Header, 0, len(raw)+len(http.GetHeaders()))
+	for _, h := range raw {
+		value := h.GetValue()
+		if len(h.GetRawValue()) > 0 {
+			value = string(h.GetRawValue())
+		}
+		lines = append(lines, rules.Header{Name: strings.ToLower(h.GetKey()), Value: value})
+	}
+	if len(raw) > 0 {
+		return lines
+	}
+	for name, value := range http.GetHeaders() {
+		lines = append(lines, rules.Header{Name: strings.ToLower(name), Value: value})
+	}
+	return lines
+}
+
+// peer is the address at the other end of the connection; the zero Addr for a Unix socket.
+func peer(address *corev3.Address) netip.Addr {
+	addr, err := netip.ParseAddr(address.GetSocketAddress().GetAddress())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addr
+}

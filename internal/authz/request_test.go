@@ -1,0 +1,59 @@
+package authz
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+	"testing"
+
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/ratelimitd/ratelimitd/internal/rules"
+)
+
+// The checks are those that a real Envoy 1.40 sends.
+func TestRequestsAreReadAsTheyAre(t *testing.T) {
+	const socket = `"source": {"address": {"socketAddress": {"address": "127.0.0.1", "portValue": 44172}}}, "metadataContext": {}`
+	loopback := netip.MustParseAddr("127.0.0.1")
+	for _, tt := range []struct {
+		name, check string
+		want        rules.Request
+	}{
+		{
+			"HTTP",
+			`{"attributes": {` + socket + `, "request": {"time": "2026-11-30T12:59:57.943456Z", "http": {"id": "10617223990150290358",
+				"method": "GET", "path": "/a?b=c", "host": "A.Example.:8443", "scheme": "http", "protocol": "HTTP/1.1",
+				"headers": {":authority": "A.Example.:8443", "X-Api-Key": "k1,k2"}}}}}`,
+			rules.Request{HTTP: true, Method: "GET", Path: "/a?b=c", Host: "A.Example.:8443", Peer: loopback, EnvoyClient: "::1",
+				Headers: []rules.Header{{Name: ":authority", Value: "A.Example.:8443"}, {Name: "x-api-key", Value: "k1,k2"}}},
+		},
+		{
+			"encode_raw_headers",
+			`{"attributes": {` + socket + `, "request": {"http": {"method": "GET", "path": "/", "host": "a",
+				"headerMap": {"headers": [{"key": "x-api-key", "rawValue": "azH/"}, {"key": "x-api-key", "rawValue": "azI="},
+				{"key": "x-empty"}, {"key": "x-text", "value": "v"}]}}}}}`,
+			rules.Request{HTTP: true, Method: "GET", Path: "/", Host: "a", Peer: loopback, EnvoyClient: "::1", Headers: []rules.Header{
+				{Name: "x-api-key", Value: "k1\xff"}, {Name: "x-api-key", Value: "k2"}, {Name: "x-empty"}, {Name: "x-text", Value: "v"}}},
+		},
+		{"L4", `{"attributes": {` + socket + `}}`, rules.Request{Peer: loopback, EnvoyClient: "::1"}},
+		{"request without HTTP", `{"attributes": {` + socket + `, "request": {}}}`, rules.Request{Peer: loopback, EnvoyClient: "::1"}},
+		{"Unix socket", `{"attributes": {"source": {"address": {"pipe": {"path": "/run/l.sock"}}}}}`, rules.Request{EnvoyClient: "::1"}},
+		{"no address", `{"attributes": {"source": {"address": {"socketAddress": {"address": "x"}}}}}`, rules.Request{EnvoyClient: "::1"}},
+		{"nothing", `{}`, rules.Request{EnvoyClient: "::1"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs(clientMetadata, "::1"))
+			got := readRequest(ctx, fromJSON(t, tt.check, &authv3.CheckRequest{}))
+			slices.SortStableFunc(got.Headers, func(a, b rules.Header) int { return cmp.Compare(a.Name, b.Name) })
+			if !slices.Equal(got.Headers, tt.want.Headers) {
+				t.Errorf("headers %q", got.Headers)
+			}
+			got.Headers, tt.want.Headers = nil, nil
+			if g, w := got, tt.want; g.HTTP != w.HTTP || g.Method != w.Method || g.Path != w.Path || g.Host != w.Host || g.Peer != w.Peer || g.EnvoyClient != w.EnvoyClient {
+				t.Errorf("got %+v, want %+v", g, w)
+			}
+		})
+	}
+}

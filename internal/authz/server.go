@@ -1,0 +1,125 @@
+// Package authz answers Envoy's external authorization checks. It is the only code that knows protobuf: a CheckRequest
+// becomes a rules.Request, and what the limits say becomes a CheckResponse.
+package authz
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"go.uber.org/zap"
+
+	"github.com/ratelimitd/ratelimitd/internal/limiter"
+	"github.com/ratelimitd/ratelimitd/internal/metrics"
+	"github.com/ratelimitd/ratelimitd/internal/rules"
+)
+
+// Store is a store of buckets that has a name.
+type Store interface {
+	limiter.Store
+	// Name is "memory" or "redis": a metric label.
+	Name() string
+}
+
+// Options are what a Server is made of. All are required.
+type Options struct {
+	Store   Store
+	Metrics *metrics.Metrics
+	Log     *zap.Logger
+}
+
+// Answer is how answers look. The zero value has no limit headers and refuses with 429.
+type Answer struct {
+	// XRateLimit adds X-RateLimit-Limit, -Remaining and -Reset; RateLimit adds RateLimit-Policy and RateLimit.
+	XRateLimit, RateLimit bool
+	// Status is the HTTP status of a refusal by a limit: 400 … 599. 0 stands for 429.
+	Status int
+}
+
+// Snapshot is all that the configuration says about a request. One request is decided by one snapshot.
+type Snapshot struct {
+	Rules  *rules.Set
+	Answer Answer
+}
+
+// Server is Envoy's Authorization service. It is safe for concurrent use.
+type Server struct {
+	authv3.UnimplementedAuthorizationServer
+
+	store        Store
+	metrics      *metrics.Metrics
+	storeMetrics *metrics.Store
+	log          *zap.Logger
+	now          func() time.Time
+
+	warnedUnknown, warnedEmpty logGate
+
+	current atomic.Pointer[ruleset]
+}
+
+// NewServer returns a server that has no rules yet: until Use is called it allows everything.
+func NewServer(o Options) *Server {
+	s := &Server{
+		store:        o.Store,
+		metrics:      o.Metrics,
+		storeMetrics: o.Metrics.Store(o.Store.Name()),
+		log:          o.Log,
+		now:          time.Now,
+	}
+	s.Use(Snapshot{Rules: rules.NewSet(nil, rules.ClientIP{})})
+	return s
+}
+
+// Check decides one request. It never returns an error: Envoy takes one for a failure of ratelimitd, not for an answer.
+func (s *Server) Check(ctx context.Context, check *authv3.CheckRequest) (*authv3.CheckResponse, error) {
+	start := s.now()
+	set := s.current.Load()
+	request := readRequest(ctx, check)
+	applied := set.Rules.Apply(&request)
+	s.report(check, &applied)
+
+	asked := takeOf(&applied)
+	err := s.take(ctx, &asked)
+	if err != nil {
+		asked = asked.withoutStore()
+	}
+	verdict := limiter.Judge(asked.hits, asked.decisions)
+
+	o := conclude(&applied, asked, verdict, err)
+	set.count(&applied, &o)
+	s.metrics.Answered(o.metric(&applied), s.now().Sub(start))
+	return o.response(set.Answer, &request), nil
+}
+
+// take asks the store, and does not trouble it for nothing.
+func (s *Server) take(ctx context.Context, t *take) (err error) {
+	if len(t.hits) == 0 {
+		return nil
+	}
+	start := s.now()
+	t.decisions, err = s.store.Take(ctx, t.hits)
+	took := s.now().Sub(start)
+	if err != nil {
+		s.storeMetrics.Failed(limiter.ErrorReason(err), took)
+		return err
+	}
+	s.storeMetrics.Answered(took)
+	return nil
+}
+
+// report counts and, at most once a minute, logs what an operator should know of a request whatever becomes of it.
+func (s *Server) report(check *authv3.CheckRequest, applied *rules.Applied) {
+	if applied.UntrustedHeader {
+		s.metrics.UntrustedHeader()
+	}
+	if applied.ClientUnknown {
+		s.metrics.ClientUnknown()
+		if s.warnedUnknown.open(s.now()) {
+			s.log.Warn("client address unknown: the rules that need it do not apply to such requests")
+		}
+	}
+	if check.GetAttributes() == nil && s.warnedEmpty.open(s.now()) {
+		s.log.Warn("check request that is empty or cannot be decoded: decided as a connection of which nothing is known")
+	}
+}
