@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimitd/ratelimitd/internal/rules"
+)
+
+func checkCommand() *cobra.Command {
+	var addressSets string
+	var strict bool
+	cmd := &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Say whether configuration files are right",
+		Long: `Check reads configuration files as serve would, without starting anything.
+
+It prints every problem as file:line:column, what it is and what was wanted, and exits
+with 1 if there is any. It warns of what is allowed but seldom meant. For a file that
+is right it prints the request headers that the rules read, as allowed_headers for
+Envoy's ext_authz filter: Envoy then sends those and no others.`,
+		Example: `  ratelimitd check config.yaml
+  ratelimitd check --strict rules/*.yaml   # warnings count as problems`,
+		Args: func(_ *cobra.Command, files []string) error {
+			if len(files) == 0 {
+				return errors.New("check: at least one FILE is wanted")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, files []string) error {
+			right := true
+			for _, file := range files {
+				from := source{file: file, addressSets: addressSets}
+				right = checkFile(from, strict, cmd.OutOrStdout(), cmd.ErrOrStderr()) && right
+			}
+			if !right {
+				return errReported
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 on warnings too")
+	addAddressSets(cmd, &addressSets)
+	return cmd
+}
+
+// checkFile says what there is to say about one file and reports whether it is right.
+func checkFile(from source, strict bool, stdout, stderr io.Writer) bool {
+	l, err := from.load()
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return false
+	}
+	for _, w := range l.warnings {
+		fmt.Fprintf(stderr, "%s (warning)\n", w)
+	}
+	if strict && len(l.warnings) > 0 {
+		return false
+	}
+	fmt.Fprintf(stdout, "%s: ok, %s\n", from.file, count(len(l.config.Rules), "rule"))
+	printAllowedHeaders(stdout, rules.NewSet(l.config.Rules, l.config.ClientIP).Headers())
+	return true
+}
+
+// printAllowedHeaders prints header names as a field of Envoy's ext_authz filter.
+func printAllowedHeaders(w io.Writer, names []string) {
+	fmt.Fprintln(w, "# The request headers that the rules read, for Envoy's ext_authz filter:\nallowed_headers:\n  patterns:")
+	for _, name := range names {
+		fmt.Fprintf(w, "  - exact: %s\n", name)
+	}
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"math"
+	"time"
+
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/ratelimitd/ratelimitd/internal/authz"
+)
+
+// newGRPC returns the server that Envoy asks.
+func newGRPC(checks *authz.Server, health *health.Server) *grpc.Server {
+	server := grpc.NewServer(
+		// A text that is no UTF-8 must not become a gRPC error: Envoy would let the request pass or refuse it unasked.
+		grpc.ForceServerCodecV2(authz.Codec()),
+		// Envoy's max_request_bytes bounds a check. A smaller bound here would be an error, and so a way around the limits.
+		grpc.MaxRecvMsgSize(math.MaxInt32),
+		// Envoy may ping an idle connection as often as it is told to.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Millisecond, PermitWithoutStream: true}),
+	)
+	authv3.RegisterAuthorizationServer(server, checks)
+	healthv1.RegisterHealthServer(server, health)
+	reflection.Register(server)
+	return server
+}

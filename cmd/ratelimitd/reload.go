@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/ratelimitd/ratelimitd/internal/authz"
+	"github.com/ratelimitd/ratelimitd/internal/config"
+	"github.com/ratelimitd/ratelimitd/internal/metrics"
+	"github.com/ratelimitd/ratelimitd/internal/rules"
+)
+
+// What made the daemon read its file again.
+const (
+	causeFile   = "file"
+	causeSignal = "SIGHUP"
+	causeHTTP   = "POST /-/reload"
+)
+
+// reloader puts a changed configuration in force. The new one is built aside and takes the old one's place in one step;
+// if anything is wrong with it, the old one stays whole.
+type reloader struct {
+	source  source
+	started *config.Config // what the listeners, the admin server, the store and the log's format were made from
+	checks  *authz.Server
+	metrics *metrics.Metrics
+	level   zap.AtomicLevel
+	log     *zap.Logger
+
+	asked chan chan<- error
+	text  []byte // what was read last; nil when that failed
+
+	mu sync.Mutex
+	is state
+}
+
+// state is the configuration in force and how the last reload went.
+type state struct {
+	config  *config.Config
+	loaded  time.Time
+	restart []string // what differs from the running process and needs a restart
+	err     error    // of the last reload
+	failed  time.Time
+}
+
+// newReloader puts the first configuration in force.
+func newReloader(from source, first loaded, checks *authz.Server, m *metrics.Metrics, level zap.AtomicLevel, log *zap.Logger) *reloader {
+	r := &reloader{
+		source: from, started: first.config, checks: checks, metrics: m, level: level, log: log,
+		asked: make(chan chan<- error), text: first.text,
+	}
+	r.use(first)
+	return r
+}
+
+func (r *reloader) state() state {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.is
+}
+
+// run reloads when the file has changed, on a signal and when asked to, one reload at a time, until ctx ends.
+func (r *reloader) run(ctx context.Context, file *watcher, hangup <-chan os.Signal) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			if file.settled(now) {
+				_ = r.reload(causeFile) // it has logged its error
+			}
+		case <-hangup:
+			_ = r.reload(causeSignal) // it has logged its error
+		case answer := <-r.asked:
+			answer <- r.reload(causeHTTP)
+		}
+	}
+}
+
+// ask reloads and returns what was wrong with the file.
+func (r *reloader) ask(ctx context.Context) error {
+	answer := make(chan error, 1)
+	select {
+	case r.asked <- answer:
+		return <-answer
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *reloader) reload(cause string) error {
+	text, err := r.source.read()
+	if err == nil && cause == causeFile && bytes.Equal(text, r.text) {
+		return nil // only touched, or read on a signal already
+	}
+	r.text = text
+	var next loaded
+	if err == nil {
+		next, err = r.source.parse(text)
+	}
+	if err != nil {
+		r.keep(cause, err)
+		return err
+	}
+	s := r.use(next)
+	r.log.Info("configuration reloaded", append(s.fields(next.warnings), zap.String("cause", cause))...)
+	return nil
+}
+
+// use puts a configuration in force, as far as that is possible without a restart.
+func (r *reloader) use(next loaded) state {
+	c := next.config
+	restart := r.started.RestartNeeded(c)
+	if c.Log.Format != r.started.Log.Format {
+		restart = append(restart, "log.format")
+	}
+	r.level.SetLevel(logLevel(c.Log))
+	r.checks.Use(authz.Snapshot{
+		Rules:  rules.NewSet(c.Rules, c.ClientIP),
+		Answer: authz.Answer{XRateLimit: c.Response.XRateLimit, RateLimit: c.Response.RateLimit, Status: c.Response.Status},
+	})
+	s := state{config: c, loaded: time.Now(), restart: restart}
+	r.mu.Lock()
+	r.is = s
+	r.mu.Unlock()
+	r.metrics.ConfigLoaded(s.loaded)
+	r.metrics.RestartRequired(len(restart) > 0)
+	return s
+}
+
+// keep leaves everything as it is and says why.
+func (r *reloader) keep(cause string, err error) {
+	r.mu.Lock()
+	r.is.err, r.is.failed = err, time.Now()
+	r.mu.Unlock()
+	r.metrics.ConfigRefused()
+	r.log.Error("configuration not reloaded, the old one stays in force",
+		zap.String("cause", cause), zap.Strings("errors", strings.Split(err.Error(), "\n")))
+}
+
+// fields tells about a configuration in a log line.
+func (s state) fields(warnings []config.Problem) []zap.Field {
+	fields := []zap.Field{zap.Int("rules", len(s.config.Rules)), zap.String("hash", s.config.Hash())}
+	if len(warnings) > 0 {
+		fields = append(fields, zap.Stringers("warnings", warnings))
+	}
+	if len(s.restart) > 0 {
+		fields = append(fields, zap.Strings("restart_needed", s.restart))
+	}
+	return fields
+}
