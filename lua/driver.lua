@@ -29,52 +29,56 @@
 -- only once it no longer covers the bucket's lifetime, and a value beyond its deadline counts as missing. (struct.pack drops
 -- fractions.)
 
-local function decide(i, now, look)
-  local algorithm, _, tick, window, quota, burst, cost = struct.unpack('>BBI4I4I4I4I4', ARGV[1], i * 22 - 21)
-  if look then
-    cost = 0
-  end
+-- take decides hit i and all after it, and writes what is to be written once all of them are decided. It returns whether
+-- an enforced hit was refused.
+local function take(i, now, reply, refused)
+  local algorithm, shadow, tick, window, quota, burst, cost = struct.unpack('>BBI4I4I4I4I4', ARGV[1], i * 22 - 21)
+  local key = KEYS[i]
+  local remaining, wait, whole, ttl, head, at, part = -2, 0
+  -- Redis runs all of this text for every call: only the function that is needed is made.
+  local decide
   if quota == 0 or cost > (algorithm == 4 and burst or quota) then
-    return -2, 0
-  end
-  -- A function is made where it is called because Redis runs all of this text for every call.
-  if algorithm == 1 then
+    decide = nil
+  elseif algorithm == 1 then
     --include slidinglog.lua
-    return sliding_log(KEYS[i], now, tick, window, quota, cost)
+    decide = sliding_log
   elseif algorithm == 2 then
     --include groupedlog.lua
-    return grouped_log(KEYS[i], now, tick, window, quota, cost)
+    decide = grouped_log
   elseif algorithm == 3 then
     --include slidingcounter.lua
-    return sliding_counter(KEYS[i], now, tick, window, quota, cost)
+    decide = sliding_counter
   elseif algorithm == 4 then
     --include tokenbucket.lua
-    return token_bucket(KEYS[i], now, tick, window, quota, burst, cost)
+    decide = token_bucket
   elseif algorithm == 5 then
     --include fixedwindow.lua
-    return fixed_window(KEYS[i], now, tick, window, quota, cost)
+    decide = fixed_window
+  else
+    error('unknown algorithm ' .. algorithm)
   end
-  return error('unknown algorithm ' .. algorithm)
-end
+  if decide then
+    remaining, wait, whole, ttl, head, at, part = decide(key, now, tick, window, quota, cost, burst)
+  end
 
-local function write(key, whole, ttl, head, at, part)
-  if whole then
-    if ttl then
-      redis.call('SET', key, whole, 'PX', ttl)
-    else
-      redis.call('SET', key, whole, 'KEEPTTL')
-    end
-    return
+  local enforced = shadow == 0
+  refused = refused or enforced and remaining < 0
+  if KEYS[i + 1] then
+    refused = take(i + 1, now, reply, refused)
   end
-  if part then
-    redis.call('SETRANGE', key, at, part)
+  if refused and enforced and remaining >= 0 then
+    remaining, wait = decide(key, now, tick, window, quota, 0, burst)
+  elseif whole and ttl then
+    redis.call('SET', key, whole, 'PX', ttl)
+  elseif whole then
+    redis.call('SET', key, whole, 'KEEPTTL')
+  else
+    if part then redis.call('SETRANGE', key, at, part) end
+    if head then redis.call('SETRANGE', key, '0', head) end
+    if ttl then redis.call('PEXPIRE', key, ttl) end
   end
-  if head then
-    redis.call('SETRANGE', key, '0', head)
-  end
-  if ttl then
-    redis.call('PEXPIRE', key, ttl)
-  end
+  reply[2 * i - 1], reply[2 * i] = remaining, wait
+  return refused
 end
 
 local now = tonumber(ARGV[2])
@@ -82,28 +86,6 @@ if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 end
-
-if #KEYS == 1 then
-  local remaining, wait, whole, ttl, head, at, part = decide(1, now)
-  write(KEYS[1], whole, ttl, head, at, part)
-  return {remaining, wait}
-end
-
-local reply, writes, enforced, refused = {}, {}, {}, false
-for i = 1, #KEYS do
-  local remaining, wait, whole, ttl, head, at, part = decide(i, now)
-  reply[2 * i - 1], reply[2 * i] = remaining, wait
-  writes[i] = {whole, ttl, head, at, part}
-  enforced[i] = string.byte(ARGV[1], i * 22 - 20) == 0
-  if enforced[i] and remaining < 0 then
-    refused = true
-  end
-end
-for i = 1, #KEYS do
-  if refused and enforced[i] and reply[2 * i - 1] >= 0 then
-    reply[2 * i - 1], reply[2 * i] = decide(i, now, true)
-  else
-    write(KEYS[i], unpack(writes[i], 1, 5))
-  end
-end
+local reply = {0, 0}
+take(1, now, reply, false)
 return reply

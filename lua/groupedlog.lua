@@ -90,14 +90,10 @@ local function grouped_log(key, now, tick, window, quota, cost)
     return remaining, reset, struct.pack('>I4I4I4I4I4I4I4I4I4', t, units, total, 0, 0, t, 0, 0, deadline), ttl
   end
   if not joins and others > size then
-    local others_before, live = others - 1, ''
-    if others_before > 0 then
-      local count = size - tail
-      if count > others_before then count = others_before end
-      live = redis.call('GETRANGE', key, 36 + tail * 8, 35 + (tail + count) * 8)
-      if count < others_before then
-        live = live .. redis.call('GETRANGE', key, '36', 35 + (others_before - count) * 8)
-      end
+    local live = ''
+    if others > 1 then
+      --include ringcopy.lua
+      live = ring_copy(key, 36, 8, size, tail, others - 1)
     end
     size = size > 0 and size * 2 or 4
     return remaining, reset,

@@ -27,17 +27,29 @@ var tokenBucket string
 //go:embed fixedwindow.lua
 var fixedWindow string
 
+// What some of them need in rare cases only.
+
 //go:embed muldiv.lua
 var mulDiv string
 
+//go:embed ringcopy.lua
+var ringCopy string
+
+//go:embed ringsearch.lua
+var ringSearch string
+
 // assemble puts each file where another one includes it.
 func assemble() string {
-	text := strings.NewReplacer(
-		"--include slidinglog.lua", slidingLog,
-		"--include groupedlog.lua", groupedLog,
-		"--include slidingcounter.lua", slidingCounter,
-		"--include tokenbucket.lua", tokenBucket,
+	rare := strings.NewReplacer(
+		"--include muldiv.lua", mulDiv,
+		"--include ringcopy.lua", ringCopy,
+		"--include ringsearch.lua", ringSearch,
+	)
+	return strings.NewReplacer(
+		"--include slidinglog.lua", rare.Replace(slidingLog),
+		"--include groupedlog.lua", rare.Replace(groupedLog),
+		"--include slidingcounter.lua", rare.Replace(slidingCounter),
+		"--include tokenbucket.lua", rare.Replace(tokenBucket),
 		"--include fixedwindow.lua", fixedWindow,
 	).Replace(driver)
-	return strings.ReplaceAll(text, "--include muldiv.lua", mulDiv)
 }

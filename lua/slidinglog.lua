@@ -29,7 +29,7 @@ local function sliding_log(key, now, tick, window, quota, cost)
     end
   end
 
-  -- Skip what has left the window. The newest unit has not.
+  -- Skip the units that have left the window: most often few, so that the next four are read at once. The newest is in it.
   if n > 0 and (t - oldest) % M >= window then
     local place = (tail + 1) % size
     local count = n - 1
@@ -39,33 +39,15 @@ local function sliding_log(key, now, tick, window, quota, cost)
     if place + count > 8 then
       chunk, at = redis.call('GETRANGE', key, 24 + place * 4, 23 + (place + count) * 4), 1
     end
-    local gone = 0
-    repeat
+    local gone = 1
+    oldest, at = struct.unpack('>I4', chunk, at)
+    while gone < count and (t - oldest) % M >= window do
       gone = gone + 1
-      if gone > count then break end
-      oldest = struct.unpack('>I4', chunk, at)
-      at = at + 4
-    until (t - oldest) % M < window
-    if gone > count then
-      -- Search the rest, first in steps that double, then by halves.
-      local function tick_of(i)
-        local offset = 24 + (tail + i) % size * 4
-        return (struct.unpack('>I4', redis.call('GETRANGE', key, offset, offset + 3)))
-      end
-      local last, step = n - 1, 4
-      while gone + step < last do
-        if (t - tick_of(gone + step)) % M < window then
-          last = gone + step
-        else
-          gone = gone + step + 1
-          step = step * 2
-        end
-      end
-      while gone < last do
-        local middle = (gone + last - (gone + last) % 2) / 2
-        if (t - tick_of(middle)) % M < window then last = middle else gone = middle + 1 end
-      end
-      oldest = tick_of(gone)
+      oldest, at = struct.unpack('>I4', chunk, at)
+    end
+    if (t - oldest) % M >= window then
+      --include ringsearch.lua
+      gone, oldest = ring_search(key, size, tail, gone + 1, n - 1, t, window)
     end
     tail, n = (tail + gone) % size, n - gone
   end
@@ -103,12 +85,8 @@ local function sliding_log(key, now, tick, window, quota, cost)
   if n == 0 or units > size or size > 8 and units * 4 <= size then
     local live = ''
     if n > 0 then
-      local count = size - tail
-      if count > n then count = n end
-      live = redis.call('GETRANGE', key, 24 + tail * 4, 23 + (tail + count) * 4)
-      if count < n then
-        live = live .. redis.call('GETRANGE', key, '24', 23 + (n - count) * 4)
-      end
+      --include ringcopy.lua
+      live = ring_copy(key, 24, 4, size, tail, n)
     end
     size = 8
     while size < units do size = size * 2 end

@@ -4,13 +4,13 @@
 -- key                 the bucket
 -- now                 ms since the Unix epoch
 -- tick, window        ms; ticks
--- quota, burst, cost  units; cost ≤ burst
+-- quota, cost, burst  units; cost ≤ burst
 --
 -- Value, big-endian:
 --   0 u56 missing units · window   7 u48 tick of the newest unit   13 u32 window in ticks   17 u32 deadline
 --
 -- Returns remaining and reset or wait, then what to write, all as driver.lua says.
-local function token_bucket(key, now, tick, window, quota, burst, cost)
+local function token_bucket(key, now, tick, window, quota, cost, burst)
   local t = (now - now % tick) / tick
   local capacity = burst * window
   local missing, skew, length, deadline = 0, 0, window, 0

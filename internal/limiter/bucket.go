@@ -9,9 +9,9 @@ type bucket interface {
 	look(l law, cost uint32, now int64) Decision
 	// spend spends a hit that look has just allowed.
 	spend(l law, cost uint32, now int64)
-	// refuse makes what a refusal promised come true: the bucket lives until its wait is over.
+	// refuse makes what a refusal promised come true: the bucket is kept until the wait is over, at least.
 	refuse(l law, wait time.Duration, now int64)
-	// full is the time from which the bucket is full if nothing more is spent; at most now if it is full.
+	// full is the time from which the bucket is full if nothing more is spent; now if it is full.
 	full(l law, now int64) int64
 	// expires is the time from which the bucket is as good as missing; 0 if it does not exist.
 	expires() int64

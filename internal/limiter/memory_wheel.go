@@ -14,7 +14,7 @@ type wheel struct {
 const (
 	wheelSlotBits = 4 // the shortest slot is 2^4 = 16 ms
 	wheelSlots    = 64
-	wheelLevels   = 30 // one turn of the highest level is 2^(4+6+29) ms, 17 years; no bucket lives longer than 12
+	wheelLevels   = 31 // half a turn of the highest level is 2^(4+5+30) ms, 17 years; no bucket lives longer than 12
 )
 
 func (w *wheel) init(now int64) {

@@ -18,7 +18,7 @@ import (
 )
 
 // TestGoAndLuaDecideTheSame takes random batches from the buckets in Go and from a real Redis, and compares every number of
-// every decision, and the deadlines that the buckets end with. D4, D24, D70, D92
+// every decision, how long each bucket is kept, and the deadlines that they end with. D4, D24, D70, D92
 func TestGoAndLuaDecideTheSame(t *testing.T) {
 	traces := 700
 	if testing.Short() {
@@ -53,8 +53,8 @@ type trace struct {
 }
 
 type keyOfTrace struct {
-	limit   Limit         // as last changed
-	longest time.Duration // the longest time for which any of its limits keeps the bucket
+	limit Limit  // as last changed
+	quota uint32 // the largest so far
 }
 
 type takeOfTrace struct {
@@ -62,6 +62,7 @@ type takeOfTrace struct {
 	keys      []int // hits[i] is of keys[i]
 	hits      []Hit
 	decisions []Decision
+	ttl       time.Duration // for which the bucket of keys[0] is kept from now on; 0 if that did not change
 }
 
 const (
@@ -93,14 +94,16 @@ func (tr *trace) take(r *rand.Rand, now int64) {
 		if r.IntN(40) == 0 {
 			k.limit = changed(r, k.limit)
 		}
-		if k.limit.Quota > 0 {
-			k.longest = max(k.longest, time.Duration(k.limit.law().ttl())*time.Millisecond)
-		}
+		k.quota = max(k.quota, k.limit.Quota)
 		step.hits = append(step.hits, Hit{Limit: k.limit, Cost: randomCost(r, k.limit), Shadow: r.IntN(4) == 0})
 		buckets = append(buckets, tr.buckets[i])
 	}
+	expires := buckets[0].expires()
 	step.decisions = make([]Decision, len(step.hits))
 	take(step.hits, buckets, now, step.decisions)
+	if buckets[0].expires() != expires {
+		step.ttl = time.Duration(step.hits[0].Limit.law().ttl()) * time.Millisecond
+	}
 	tr.takes = append(tr.takes, step)
 }
 
@@ -141,14 +144,18 @@ func (tr *trace) replay(t *testing.T, client *redis.Client, sum, prefix string) 
 		if err != nil || !slices.Equal(got, step.decisions) {
 			t.Fatalf("seed %d, take %d at %d of %+v:\n Go: %+v\nLua: %+v %v", tr.seed, n, step.now, step.hits, step.decisions, got, err)
 		}
-		longest := tr.keys[step.keys[0]].longest
-		if ttl := ttls[n].Val(); ttl == -1 || ttl > longest {
-			t.Fatalf("seed %d, take %d: the bucket of %+v expires in %v, want at most %v", tr.seed, n, step.hits[0], ttl, longest)
+		// Redis's PTTL is -1 for a key that never expires.
+		if ttl := ttls[n].Val(); ttl == -1 || step.ttl != 0 && (ttl > step.ttl || ttl < step.ttl-time.Second) {
+			t.Fatalf("seed %d, take %d: the bucket of %+v expires in %v, want %v", tr.seed, n, step.hits[0], ttl, step.ttl)
 		}
 	}
 	for i, b := range tr.buckets {
-		if got, want := expiresInValue(tr.keys[i].limit.Algorithm, values[i].Val()), b.expires(); got != want {
-			t.Fatalf("seed %d: the bucket of %v expires at %d in Redis, %d in Go", tr.seed, tr.keys[i].limit, got, want)
+		k, value := tr.keys[i], values[i].Val()
+		if got, want := expiresInValue(k.limit.Algorithm, value), b.expires(); got != want {
+			t.Fatalf("seed %d: the bucket of %v expires at %d in Redis, %d in Go", tr.seed, k.limit, got, want)
+		}
+		if most := 24 + 4*int(k.quota); k.limit.Algorithm == SlidingLog && len(value) > most {
+			t.Fatalf("seed %d: %d bytes for a quota of %d", tr.seed, len(value), k.quota)
 		}
 	}
 	return true

@@ -213,3 +213,15 @@ func TestATakeEndsBeforeItsCallerGivesUp(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkRedisTakeOfThreeHits(b *testing.B) {
+	s := newRedisStore(b, harness.Redis(b).URL, nil)
+	hits := make([]Hit, 3)
+	for i := range hits {
+		hits[i] = hitOf(uint64(i), limitOf(Algorithm(i+1), 100, time.Second), 1)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = s.Take(b.Context(), hits)
+	}
+}

@@ -2,9 +2,7 @@ package limiter
 
 import (
 	"context"
-
 	"math/rand/v2"
-
 	"testing"
 	"time"
 

@@ -1,0 +1,64 @@
+package limiter
+
+import (
+	"context"
+	"encoding/binary"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/ratelimitd/ratelimitd/lua"
+	"github.com/ratelimitd/ratelimitd/test/harness"
+)
+
+// TestUnitsAreCarriedOverExactly changes the window of a token bucket where the product of both windows is beyond the whole
+// numbers that Lua counts with, and one unit decides how the quotient is rounded. D70
+func TestUnitsAreCarriedOverExactly(t *testing.T) {
+	client, ctx := harness.Redis(t).Client(), context.Background()
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 300 {
+		before, after := 1<<30-r.Int64N(1<<20), 1<<30-r.Int64N(1<<20)
+		inverse := new(big.Int).ModInverse(big.NewInt(after), big.NewInt(before))
+		if inverse == nil {
+			continue
+		}
+		missing := inverse.Int64() // missing·after is one more than a multiple of before
+		deadline := uint32(aligned/1000 + 1<<21)
+		value := append(make([]byte, 1), 0, 0, byte(missing>>24), byte(missing>>16), byte(missing>>8), byte(missing))
+		value = append(value, binary.BigEndian.AppendUint64(nil, uint64(aligned))[2:]...)
+		value = binary.BigEndian.AppendUint32(value, uint32(before))
+		value = binary.BigEndian.AppendUint32(value, deadline)
+		client.Set(ctx, "k", value, time.Hour)
+		h := Hit{Limit: Limit{Algorithm: TokenBucket, Quota: 9, Window: time.Duration(after) * time.Millisecond, Burst: 9}, Cost: 1}
+		if err := client.Eval(ctx, lua.Driver, []string{"k"}, appendHit(nil, h), aligned).Err(); err != nil {
+			t.Fatal(err)
+		}
+		b := &tokenBucket{lease{deadline}, uint32(before), missing, aligned}
+		takeOne(b, h.Limit, h.Cost, aligned)
+		got := []byte("\x00" + client.Get(ctx, "k").Val())
+		if got := int64(binary.BigEndian.Uint64(got)); got != b.missing {
+			t.Fatalf("%d units · %d ticks become %d in Redis, %d in Go, in a window of %d", missing, before, got, b.missing, after)
+		}
+	}
+}
+
+func TestTheRingInRedisFollowsTheLiveHits(t *testing.T) {
+	client, ctx := harness.Redis(t).Client(), context.Background()
+	limit := Limit{Algorithm: SlidingLog, Quota: 1000, Window: time.Minute}
+	for _, step := range []struct {
+		at     int64
+		cost   uint32
+		places int64
+	}{
+		{0, 1, 8}, {0, 7, 8}, {0, 1, 16}, {30_000, 991, 1000}, {60_000, 1, 1000}, {90_000, 1, 8},
+	} {
+		packed := appendHit(nil, Hit{Limit: limit, Cost: step.cost})
+		if err := client.Eval(ctx, lua.Driver, []string{"k"}, packed, aligned+step.at).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got := (client.StrLen(ctx, "k").Val() - 24) / 4; got != step.places {
+			t.Errorf("%d places at %d ms, want %d", got, step.at, step.places)
+		}
+	}
+}

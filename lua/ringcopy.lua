@@ -1,0 +1,10 @@
+-- ring_copy reads the n ≥ 1 entries of a ring, oldest first. The ring has size places of width bytes and begins at offset;
+-- tail is the place of the oldest entry.
+local function ring_copy(key, offset, width, size, tail, n)
+  local count = size - tail
+  if n <= count then
+    return redis.call('GETRANGE', key, offset + tail * width, offset + (tail + n) * width - 1)
+  end
+  return redis.call('GETRANGE', key, offset + tail * width, offset + size * width - 1)
+    .. redis.call('GETRANGE', key, offset, offset + (n - count) * width - 1)
+end
