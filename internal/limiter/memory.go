@@ -19,8 +19,8 @@ type MemoryOptions struct {
 }
 
 // Memory keeps the buckets in this process. When it is full, a new bucket takes the place of another, in this order: one
-// that has expired, one that is full again, the one asked longest ago that was not refused within its window, the one
-// refused longest ago. So a client over its limit is not forgotten because others send many keys.
+// that has expired, one that is full again, the one asked longest ago that was not refused within its window, and only then
+// the one asked longest ago of the refused. So a client over its limit is not forgotten because others send many keys.
 type Memory struct {
 	now     func() time.Time
 	maxKeys int
@@ -28,8 +28,9 @@ type Memory struct {
 	// One lock for all: a take holds it for about a microsecond, and a take of several hits must be atomic.
 	mu        sync.Mutex
 	entries   map[Key]*entry
-	idle      list // not refused within their window, the one asked longest ago first
-	refused   list // refused within their window, in the order in which they were asked
+	idle      list // not refused within their window when last asked, the one asked longest ago first
+	lapsed    list // not asked since their refusal became a window old, in the order in which that was noticed
+	refused   list // refused within their window, the one asked longest ago first
 	full      list // full again, in the order in which that was noticed
 	wheel     wheel
 	evictions Evictions
@@ -41,11 +42,12 @@ type Memory struct {
 type entry struct {
 	key    Key
 	bucket bucket
-	order  node // in idle, refused or full
-	due    node // in the wheel: when to see whether the bucket is full or has expired
+	order  node // in idle, lapsed, refused or full
+	due    node // in the wheel: when to see whether the refusal has lapsed, the bucket is full or has expired
 
+	asked        int64 // when a hit last asked the bucket, ms
 	fullAt       int64 // when the bucket is full if nothing more is spent, ms
-	refusedUntil int64 // one window after the last refusal, ms; 0 without one
+	refusedUntil int64 // one window after the last refusal, ms; 0 without one, or once it has lapsed
 	isFull       bool  // in the list full, and due when it expires
 }
 
@@ -60,6 +62,7 @@ func NewMemory(o MemoryOptions) *Memory {
 		m.maxKeys = DefaultMaxKeys
 	}
 	m.idle.init()
+	m.lapsed.init()
 	m.refused.init()
 	m.full.init()
 	m.wheel.init(m.now().UnixMilli())
@@ -118,9 +121,9 @@ func (m *Memory) keep(h *Hit, e *entry, b bucket, allowed bool, now int64) {
 		e = m.add(h.Key, b, now)
 	}
 	l := h.Limit.law()
-	e.fullAt = b.full(l, now)
+	e.asked, e.fullAt = now, b.full(l, now)
 	if !allowed {
 		e.refusedUntil = now + l.window*l.tick
 	}
-	m.requeue(e, now)
+	m.requeue(e, allowed, now)
 }

@@ -16,8 +16,8 @@ func (m *Memory) Evictions() Evictions {
 	return m.evictions
 }
 
-// How many entries that are due are seen to. Each hit makes at most three more: its bucket is new, is full again, and expires.
-// So what is due never piles up, and no take is held up by it.
+// How many entries that are due are seen to. Each hit makes at most three more: its bucket is new, or due too early by now, or
+// its refusal lapses; it is full again; and it expires. So what is due never piles up, and no take is held up by it.
 const (
 	sweepPerHit      = 4
 	sweepPerEviction = 16
@@ -35,19 +35,39 @@ func (m *Memory) add(k Key, b bucket, now int64) *entry {
 	return e
 }
 
-// requeue puts an entry whose bucket was just asked at the end of its list.
-func (m *Memory) requeue(e *entry, now int64) {
-	if e.fullAt > now && e.isFull {
+// requeue puts an entry whose bucket was just asked at the end of its list. A refusal may lapse before the entry is due, so it
+// makes the entry due anew; after an allowed hit the next sweep that comes upon the entry does.
+func (m *Memory) requeue(e *entry, allowed bool, now int64) {
+	if now >= e.refusedUntil {
+		e.refusedUntil = 0
+	}
+	if !allowed || e.isFull && e.fullAt > now {
 		e.isFull = false
-		m.wheel.add(e, e.fullAt)
+		m.wheel.add(e, e.changes())
 	}
 	switch {
 	case e.isFull:
 		m.full.moveBack(&e.order)
-	case now < e.refusedUntil:
+	case e.refusedUntil != 0:
 		m.refused.moveBack(&e.order)
 	default:
 		m.idle.moveBack(&e.order)
+	}
+}
+
+// changes is when an entry that is not in full belongs in another list if it is not asked again, in ms.
+func (e *entry) changes() int64 {
+	if e.refusedUntil != 0 {
+		return min(e.refusedUntil, e.fullAt)
+	}
+	return e.fullAt
+}
+
+// lapse moves an entry from refused to lapsed if its refusal is a window old.
+func (m *Memory) lapse(e *entry, now int64) {
+	if e.refusedUntil != 0 && now >= e.refusedUntil {
+		e.refusedUntil = 0
+		m.lapsed.moveBack(&e.order)
 	}
 }
 
@@ -61,18 +81,20 @@ func (m *Memory) sweep(now int64, n int) (dropped bool) {
 		case now >= e.bucket.expires():
 			m.drop(e, &m.evictions.Expired)
 			dropped = true
-		case now >= e.fullAt:
+		case e.isFull || now >= e.fullAt: // the clock may have stepped back behind fullAt
 			e.isFull = true
 			m.full.moveBack(&e.order)
 			m.wheel.add(e, e.bucket.expires())
 		default:
-			m.wheel.add(e, e.fullAt)
+			m.lapse(e, now)
+			m.wheel.add(e, e.changes())
 		}
 	}
 	return dropped
 }
 
-// evict forgets one bucket.
+// evict forgets one bucket. The first of lapsed need not be the one asked longest ago there, as windows differ; but no bucket of
+// lapsed goes before one of idle that was asked earlier.
 func (m *Memory) evict(now int64) {
 	if m.sweep(now, sweepPerEviction) {
 		return
@@ -81,16 +103,18 @@ func (m *Memory) evict(now int64) {
 		m.drop(e, &m.evictions.Full)
 		return
 	}
-	refused := m.refused.front()
-	if refused != nil && now >= refused.refusedUntil {
-		m.drop(refused, &m.evictions.Idle)
-		return
+	if e := m.refused.front(); e != nil {
+		m.lapse(e, now) // the wheel may be late
 	}
-	if e := m.idle.front(); e != nil {
+	e, lapsed := m.idle.front(), m.lapsed.front()
+	if e == nil || lapsed != nil && lapsed.asked < e.asked {
+		e = lapsed
+	}
+	if e != nil {
 		m.drop(e, &m.evictions.Idle)
 		return
 	}
-	m.drop(refused, &m.evictions.Refused)
+	m.drop(m.refused.front(), &m.evictions.Refused)
 }
 
 func (m *Memory) drop(e *entry, reason *uint64) {

@@ -209,11 +209,15 @@ func TestEveryBucketHasItsPlaceWhateverHappens(t *testing.T) {
 			}
 			_, _ = m.Take(context.Background(), hits)
 			listed := 0
-			for _, l := range []*list{&m.idle, &m.refused, &m.full} {
+			for _, l := range []*list{&m.idle, &m.lapsed, &m.refused, &m.full} {
 				for n := l.root.next; n != &l.root; n = n.next {
 					listed++
-					if e := n.entry; m.entries[e.key] != e || e.due.next == nil || e.isFull != (l == &m.full) {
+					e := n.entry
+					if m.entries[e.key] != e || e.due.next == nil || e.isFull != (l == &m.full) {
 						t.Fatalf("an entry that is lost: %+v", e)
+					}
+					if !e.isFull && (e.refusedUntil != 0) != (l == &m.refused) || l == &m.refused && e.asked >= e.refusedUntil {
+						t.Fatalf("an entry in the wrong list: %+v", e)
 					}
 				}
 			}
