@@ -7,7 +7,7 @@
 --            u8   1 for a shadow hit, else 0
 --            u32  tick in ms: the unit of time in which the bucket counts
 --            u32  window in ticks, 1 … 2^30
---            u32  quota in units; quota·window < 2^51
+--            u32  quota in units; quota·window < 2^51, but for token_bucket
 --            u32  burst in units, token_bucket only; burst·window < 2^51
 --            u32  cost in units; 0 asks whether one more unit would pass, and spends nothing
 -- ARGV[2]  now in ms since the Unix epoch; without it the clock of Redis

@@ -2,7 +2,8 @@ package limiter
 
 import "time"
 
-// law is a Limit in the whole numbers that the algorithms count with. Products of its fields stay below 2^51.
+// law is a Limit in the whole numbers that the algorithms count with. What a bucket holds at most, quota or burst, times the
+// window stays below 2^51.
 type law struct {
 	tick   int64 // ms
 	window int64 // ticks: 1 … 2^30

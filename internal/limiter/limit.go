@@ -20,18 +20,8 @@ const (
 	FixedWindow    Algorithm = 5 // one count for each window aligned to the Unix epoch
 )
 
-// Algorithms lists every algorithm by the name that the configuration uses.
+// Algorithms lists the names that the configuration uses, in the order of the constants.
 var Algorithms = []string{"sliding_log", "grouped_log", "sliding_counter", "token_bucket", "fixed_window"}
-
-// ParseAlgorithm returns the algorithm of that name; ok is false for a name that is not in Algorithms.
-func ParseAlgorithm(name string) (a Algorithm, ok bool) {
-	for i, n := range Algorithms {
-		if n == name {
-			return Algorithm(i + 1), true
-		}
-	}
-	return 0, false
-}
 
 // String returns the algorithm's name in the configuration.
 func (a Algorithm) String() string {

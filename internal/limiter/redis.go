@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"runtime"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,16 +39,9 @@ const (
 	DefaultKeyPrefix    = "rl"
 )
 
-const (
-	// callerMargin is how long before the caller's own deadline a take gives up, so that its error is still heard.
-	callerMargin = 2 * time.Millisecond
-	// poolPerCPU bounds the connections, and with them the calls that a stalled Redis holds. A connection carries one take
-	// at a time, so that 10 of them carry 10 000 takes a second at a round trip of 1 ms. Many more would hurt when all
-	// are made at once, after Redis was lost.
-	poolPerCPU = 10
-	// bufferSize is that of a connection's read and write buffers, in bytes: a take is some hundred.
-	bufferSize = 4096
-)
+// callerMargin is how long before the caller's own deadline a take gives up at most, so that its error is still heard: an
+// eighth of the time that is left, where that is less.
+const callerMargin = 10 * time.Millisecond
 
 // driverSHA is what Redis calls the script by.
 var driverSHA = func() string {
@@ -57,8 +50,9 @@ var driverSHA = func() string {
 }()
 
 // Redis keeps the buckets in one Redis server, shared by all who use the same server, database and key prefix. Each take is
-// one call of the script lua.Driver. Redis may be away when the store is made and at any time later: takes then fail
-// within their budget, or at once after a few of them, and succeed again within a second of Redis's return.
+// one call of the script lua.Driver; a few connections carry the calls of all takes. Redis may be away when the store is
+// made and at any time later: takes then fail within their budget, or at once while it does not answer, and succeed
+// again within a second of its return.
 type Redis struct {
 	options *redis.Options
 	timeout time.Duration
@@ -66,13 +60,12 @@ type Redis struct {
 	now     func() int64
 	log     *zap.Logger
 
-	client   atomic.Pointer[redis.Client] // nil while Redis is not asked: the open circuit
-	failures atomic.Int32                 // takes that failed in a row
-	failing  atomic.Pointer[error]        // why takes fail; nil while they do not
-	ready    atomic.Bool
-	lost     chan *redis.Client // the client that was given up, to be closed and replaced
-	stop     context.CancelFunc
-	stopped  chan struct{}
+	lanes   []*lane
+	queue   chan *call            // takes that wait for a lane
+	failing atomic.Pointer[error] // why takes fail; nil while they do not
+	ready   atomic.Bool
+	stop    context.CancelFunc
+	running sync.WaitGroup
 }
 
 // NewRedis returns a store that is not connected yet: see Start. Its error says what is wrong with the URL.
@@ -90,7 +83,7 @@ func NewRedis(o RedisOptions) (*Redis, error) {
 		prefix:  o.KeyPrefix,
 		now:     o.Now,
 		log:     o.Logger,
-		lost:    make(chan *redis.Client, 1),
+		queue:   make(chan *call, maxQueue),
 	}
 	if s.timeout <= 0 {
 		s.timeout = DefaultRedisTimeout
@@ -102,10 +95,14 @@ func NewRedis(o RedisOptions) (*Redis, error) {
 		s.log = zap.NewNop()
 	}
 	s.setClientOptions()
+	for range laneCount {
+		s.lanes = append(s.lanes, newLane(s))
+	}
 	return s, nil
 }
 
-// setClientOptions sets what the promises about time rest on, whatever the URL says.
+// setClientOptions sets what the promises about time rest on, whatever the URL says. Each lane has a client of its own
+// with one connection.
 func (s *Redis) setClientOptions() {
 	o := s.options
 	o.ClientName = "ratelimitd"
@@ -113,34 +110,27 @@ func (s *Redis) setClientOptions() {
 	o.Protocol = 2           // integers look the same in both, and this one has no pushes between the replies
 	o.MaxRetries = -1        // a take that was sent may have been spent
 	o.DialerRetries = 1
-	o.DialTimeout = connectTimeout // a connection that comes too late for its first caller serves the next
+	o.DialTimeout = connectTimeout
 	o.ContextTimeoutEnabled = true
 	o.ReadTimeout, o.WriteTimeout = -1, -1 // the context's deadline alone counts
-	o.PoolTimeout = s.timeout
-	if o.PoolSize == 0 {
-		o.PoolSize = poolPerCPU * runtime.GOMAXPROCS(0)
-	}
-	o.ReadBufferSize, o.WriteBufferSize = bufferSize, bufferSize
+	o.PoolSize = 1
 	o.PipelinePoolSize = -1
 }
 
 // Name is what metrics call the store.
 func (*Redis) Name() string { return "redis" }
 
-// Take implements Store. It answers within its budget: the timeout, and never later than shortly before ctx's deadline. A
-// cancelled ctx does not stop it: who resets his requests fast enough would otherwise never pay for them.
+// Take implements Store. It waits for Redis within its budget, the timeout, and never until later than shortly before ctx's
+// deadline. A cancelled ctx does not stop it: who resets his requests fast enough would otherwise never pay for them.
 func (s *Redis) Take(ctx context.Context, hits []Hit) ([]Decision, error) {
 	if len(hits) == 0 {
 		return nil, nil
 	}
-	client := s.client.Load()
-	if client == nil {
+	now := time.Now()
+	if !s.answers(now) {
 		return nil, errCircuitOpen
 	}
-	ctx, cancel := s.budget(ctx)
-	defer cancel()
-	reply, err := s.run(ctx, client, hits)
-	s.note(client, err)
+	reply, err := s.call(s.arguments(hits), s.budget(ctx, now))
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
@@ -151,43 +141,20 @@ func (s *Redis) Take(ctx context.Context, hits []Hit) ([]Decision, error) {
 	return decisions, nil
 }
 
-// budget returns the context under which one take runs.
-func (s *Redis) budget(ctx context.Context) (context.Context, context.CancelFunc) {
-	now := time.Now()
-	deadline := now.Add(s.timeout)
-	if callers, ok := ctx.Deadline(); ok {
-		callers = callers.Add(-min(callerMargin, max(0, callers.Sub(now)/2)))
-		if callers.Before(deadline) {
-			deadline = callers
-		}
+// budget is for how long a take that begins now may wait. A part of the caller's own time is left for the way back.
+func (s *Redis) budget(ctx context.Context, now time.Time) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return s.timeout
 	}
-	return context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	left := deadline.Sub(now)
+	return min(s.timeout, left-min(left/8, callerMargin))
 }
 
-// run calls the script, in one round trip. A Redis that has lost the script answers before it has run anything, so the
-// second call, which brings the script along, counts nothing twice.
-func (s *Redis) run(ctx context.Context, client *redis.Client, hits []Hit) ([]int64, error) {
-	args := s.arguments(hits)
-	args[0], args[1] = "evalsha", driverSHA
-	reply, err := call(ctx, client, args)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		args[0], args[1] = "eval", lua.Driver
-		reply, err = call(ctx, client, args)
-	}
-	return reply, err
-}
-
-func call(ctx context.Context, client *redis.Client, args []any) ([]int64, error) {
-	cmd := redis.NewIntSliceCmd(ctx, args...)
-	_ = client.Process(ctx, cmd) // the command keeps the error
-	return cmd.Result()
-}
-
-// arguments returns the words of the command that runs the script on the hits; the first two, the command and the script,
-// are left to the caller.
+// arguments returns the words of the command that runs the script on the hits.
 func (s *Redis) arguments(hits []Hit) []any {
 	args := make([]any, 0, len(hits)+5)
-	args = append(args, nil, nil, len(hits))
+	args = append(args, "evalsha", driverSHA, len(hits))
 	packed := make([]byte, 0, len(hits)*hitSize)
 	for _, h := range hits {
 		args = append(args, s.key(h.Key))

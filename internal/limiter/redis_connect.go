@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -12,13 +13,11 @@ import (
 )
 
 const (
-	// connectTimeout bounds one attempt to connect and load the script. It is longer than the budget of a take, so that a
-	// slow handshake succeeds, and short enough to find Redis again within a second.
+	// connectTimeout bounds one attempt to connect, whatever the budget of a take: a slow handshake succeeds, and Redis is
+	// found again within a second.
 	connectTimeout = 500 * time.Millisecond
 	// reconnectPause lies between two attempts.
 	reconnectPause = 100 * time.Millisecond
-	// maxFailures is how many takes in a row fail before Redis counts as lost.
-	maxFailures = 5
 	// reportInterval is how often the log may hear that Redis was lost or is back.
 	reportInterval = time.Second
 )
@@ -26,78 +25,97 @@ const (
 // The client would print a line for each connection that it does not get, through a logger that the whole process shares.
 func init() { logging.Disable() }
 
-// Start connects and loads the script. It returns after the first attempt, which lasts half a second at most, and goes on in
-// the background, now and whenever Redis is lost, until ctx ends or the store is closed. Call it once; until an attempt
-// has succeeded every take fails.
+// Start connects. It returns after the first attempt, which lasts half a second at most, and goes on in the background, now
+// and whenever a connection is lost, until ctx ends or the store is closed. Call it once; until an attempt has succeeded
+// every take fails.
 func (s *Redis) Start(ctx context.Context) {
 	ctx, s.stop = context.WithCancel(ctx)
-	s.stopped = make(chan struct{})
-	s.connect(ctx)
+	first := make(chan struct{}, len(s.lanes))
+	for _, l := range s.lanes {
+		s.running.Go(func() { l.run(ctx, first) })
+	}
+	<-first
 	reported := s.report(false)
-	go s.keepConnected(ctx, reported)
+	s.running.Go(func() { s.keepReporting(ctx, reported) })
 }
 
-// keepConnected replaces a client that was given up, and tells the log what became of Redis.
-func (s *Redis) keepConnected(ctx context.Context, reported bool) {
-	defer close(s.stopped)
-	reports := time.NewTicker(reportInterval)
-	defer reports.Stop()
-	pause := reconnectPause
-	for {
-		var retry <-chan time.Time
-		if s.client.Load() == nil {
-			retry = time.After(pause)
+// run keeps the lane connected until ctx ends. It tells tried when the first attempt is over.
+func (l *lane) run(ctx context.Context, tried chan<- struct{}) {
+	defer l.busySince.Store(down)
+	for first := true; ctx.Err() == nil; first = false {
+		client, err := l.store.connect(ctx)
+		if err == nil {
+			l.busySince.Store(idle)
+		} else {
+			l.busySince.Store(down)
+		}
+		if first {
+			tried <- struct{}{}
+		}
+		if err == nil {
+			l.serve(ctx, client)
+			_ = client.Close()
+			continue
 		}
 		select {
 		case <-ctx.Done():
-			return
-		case client := <-s.lost:
-			_ = client.Close()
-			pause = 0
-		case <-retry:
-			s.connect(ctx)
-			pause = reconnectPause
-		case <-reports.C:
-			reported = s.report(reported)
+		case <-time.After(reconnectPause):
 		}
 	}
 }
 
-// connect makes one attempt to reach Redis and to load the script. It does so with a new client: connections of an old one
-// may be dead without knowing it, and each would cost a take its whole budget.
-func (s *Redis) connect(ctx context.Context) {
+// probe asks about a bucket that nobody spends from.
+var probe = Hit{Limit: Limit{Algorithm: SlidingLog, Quota: 1, Window: time.Second}}
+
+// connect makes one attempt to reach Redis, to load the script and to run it: a Redis that cannot is as good as away.
+func (s *Redis) connect(ctx context.Context) (*redis.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	client := redis.NewClient(s.options)
-	if err := client.ScriptLoad(ctx, lua.Driver).Err(); err != nil {
-		_ = client.Close()
-		s.failing.Store(&err)
-		return
+	err := client.ScriptLoad(ctx, lua.Driver).Err()
+	if err == nil {
+		look := redis.NewIntSliceCmd(ctx, s.arguments([]Hit{probe})...)
+		_ = client.Process(ctx, look) // the command keeps the error
+		err = look.Err()
 	}
-	s.failures.Store(0)
+	if err != nil {
+		_ = client.Close()
+		err = fmt.Errorf("connect: %w", err)
+		s.failing.Store(&err)
+		return nil, err
+	}
 	s.failing.Store(nil)
 	s.ready.Store(true)
-	s.client.Store(client)
+	return client, nil
 }
 
-// note learns from the outcome of a take. After a few failures in a row Redis is asked no more until connect has reached
-// it, unless it answers in time, be it with an error.
-func (s *Redis) note(client *redis.Client, err error) {
+// note learns from what became of a call and reports whether its connection is still good. A server that has become a
+// replica keeps its connections open: the address may lead to the new master by now.
+func (s *Redis) note(err error) (good bool) {
 	if err == nil {
-		if s.failures.Load() != 0 {
-			s.failures.Store(0)
+		if s.failing.Load() != nil {
 			s.failing.Store(nil)
 		}
-		return
-	}
-	if s.client.Load() != client || s.failures.Add(1) < maxFailures {
-		return
+		return true
 	}
 	s.failing.Store(&err)
 	switch ErrorReason(err) {
-	case "timeout", "refused", "connection":
-		if s.client.CompareAndSwap(client, nil) {
-			s.lost <- client
+	case "timeout", "refused", "connection", "readonly":
+		return false
+	}
+	return true
+}
+
+// keepReporting tells the log what becomes of Redis until ctx ends; failing is what it heard last.
+func (s *Redis) keepReporting(ctx context.Context, failing bool) {
+	reports := time.NewTicker(reportInterval)
+	defer reports.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-reports.C:
+			failing = s.report(failing)
 		}
 	}
 }
@@ -121,15 +139,7 @@ func (s *Redis) Ready() bool { return s.ready.Load() }
 func (s *Redis) Close() error {
 	if s.stop != nil {
 		s.stop()
-		<-s.stopped
+		s.running.Wait()
 	}
-	if client := s.client.Swap(nil); client != nil {
-		return client.Close()
-	}
-	select {
-	case client := <-s.lost:
-		return client.Close()
-	default:
-		return nil
-	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func TestAStalledRedisCostsNoTakeMoreThanItsBudget(t *testing.T) {
 	if reasons["timeout"] == 0 || reasons["breaker"] < reasons["timeout"] {
 		t.Errorf("during the stall: %v, want some timeouts and then no asking", reasons)
 	}
-	if n := runtime.NumGoroutine(); n > before+2*s.options.PoolSize {
+	if n := runtime.NumGoroutine(); n > before+2*laneCount {
 		t.Errorf("%d goroutines before the stall, %d in it", before, n)
 	}
 	server.Cont()
@@ -115,11 +116,45 @@ func TestAStoreStartsWithoutRedisAndIsReadyOnceItAppears(t *testing.T) {
 		t.Error("not ready with Redis")
 	}
 	server.Kill()
-	for range maxFailures {
-		_ = takeError(s)
+	if !harness.Eventually(time.Second, func() bool { return ErrorReason(takeError(s)) == "breaker" }) || !s.Ready() {
+		t.Errorf("Redis lost: ready %v, %v", s.Ready(), takeError(s))
 	}
-	if err := takeError(s); ErrorReason(err) != "breaker" || !s.Ready() {
-		t.Errorf("Redis lost: ready %v, %v", s.Ready(), err)
+}
+
+// A flood must not look like an outage, which would lift the limits: it shares the few connections there are.
+func TestManyTakesAtOnceAllGetTheirAnswer(t *testing.T) {
+	server := harness.Redis(t)
+	s := newRedisStore(t, server.URL, nil, func(o *RedisOptions) { o.Timeout = 2 * time.Second })
+	checkFleet(t, fleet(t, 2000, hitOf(1, limitOf(SlidingLog, 100, 10*time.Minute), 1), s), 100)
+	if n := strings.Count(server.Client().ClientList(t.Context()).Val(), "name=ratelimitd "); n > laneCount {
+		t.Errorf("%d connections, want %d whatever the load", n, laneCount)
+	}
+}
+
+// The handshake of a new connection takes several round trips: it has its own time, not that of the first take.
+func TestARedisFarAwayAnswersWithinABudgetOfAFewRoundTrips(t *testing.T) {
+	p := startProxy(t, harness.Redis(t).Addr)
+	p.delay = 15 * time.Millisecond
+	s := newRedisStore(t, "redis://"+p.listener.Addr().String(), nil, func(o *RedisOptions) { o.Timeout = 150 * time.Millisecond })
+	l := startLoad(s, 20)
+	time.Sleep(500 * time.Millisecond)
+	l.stop()
+	if reasons, _ := l.reset(); len(reasons) != 1 || reasons[""] == 0 {
+		t.Errorf("%v, want answers alone", reasons)
+	}
+}
+
+func TestCallersThatComeTooLateDoNotOpenTheCircuit(t *testing.T) {
+	s := newRedisStore(t, harness.Redis(t).URL, nil)
+	past, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+	defer cancel()
+	for range 20 {
+		if _, err := s.Take(past, []Hit{hitOf(1, limitOf(SlidingLog, 5, time.Minute), 1)}); ErrorReason(err) != "timeout" {
+			t.Errorf("a caller from the past: %v", err)
+		}
+	}
+	if err := takeError(s); err != nil {
+		t.Errorf("the next caller: %v", err)
 	}
 }
 
@@ -167,7 +202,7 @@ func TestAReplicaAndAFullServerAreErrorsInTime(t *testing.T) {
 		if err := admin.Do(t.Context(), row.trouble...).Err(); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 * maxFailures {
+		for range 10 {
 			if err := takeError(s); ErrorReason(err) != row.reason {
 				t.Fatalf("%v: %v", row.trouble, err)
 			}

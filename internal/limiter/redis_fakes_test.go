@@ -68,6 +68,7 @@ func (l *load) stop() {
 // proxy passes connections on until it forgets them.
 type proxy struct {
 	listener net.Listener
+	delay    time.Duration // of everything that the server sends
 	mu       sync.Mutex
 	halves   []net.Conn // the connections to the server
 	clients  []net.Conn
@@ -101,10 +102,23 @@ func startProxy(t *testing.T, server string) *proxy {
 			p.halves, p.clients = append(p.halves, half), append(p.clients, client)
 			p.mu.Unlock()
 			go func() { _, _ = io.Copy(half, client) }()
-			go func() { _, _ = io.Copy(client, half) }()
+			go p.answer(client, half)
 		}
 	}()
 	return p
+}
+
+// answer passes on what the server sends.
+func (p *proxy) answer(client, server net.Conn) {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buffer)
+		if err != nil {
+			return
+		}
+		time.Sleep(p.delay)
+		_, _ = client.Write(buffer[:n])
+	}
 }
 
 // forget drops the connections to the server and leaves those of the clients open.
@@ -117,7 +131,8 @@ func (p *proxy) forget() {
 	p.halves = nil
 }
 
-// fakeRedis answers calls of the script with that reply and all else with OK. It returns its address.
+// fakeRedis answers calls of the script with that reply, the probe with what it wants and all else with OK. It returns its
+// address.
 func fakeRedis(t *testing.T, reply string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -134,15 +149,17 @@ func fakeRedis(t *testing.T, reply string) string {
 				defer c.Close()
 				in := bufio.NewReader(c)
 				for {
-					name, err := readCommand(in)
+					words, err := readCommand(in)
 					if err != nil {
 						return
 					}
 					answer := "+OK"
-					switch name {
-					case "hello":
+					switch {
+					case words[0] == "hello":
 						answer = "-ERR unknown command"
-					case "evalsha", "eval":
+					case strings.HasPrefix(words[0], "eval") && strings.HasSuffix(words[3], "AAAA"):
+						answer = "*2\r\n:1\r\n:0"
+					case strings.HasPrefix(words[0], "eval"):
 						answer = reply
 					}
 					fmt.Fprintf(c, "%s\r\n", answer)
@@ -153,22 +170,22 @@ func fakeRedis(t *testing.T, reply string) string {
 	return l.Addr().String()
 }
 
-// readCommand reads one command and returns its name.
-func readCommand(in *bufio.Reader) (name string, err error) {
+// readCommand reads one command: its name in lower case, and the words behind it.
+func readCommand(in *bufio.Reader) (words []string, err error) {
 	number := func(mark string) int {
 		line, readErr := in.ReadString('\n')
 		n, parseErr := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(line), mark))
 		err = errors.Join(err, readErr, parseErr)
 		return n
 	}
-	words := number("*")
-	for i := 0; i < words && err == nil; i++ {
+	for n := number("*"); n > 0 && err == nil; n-- {
 		word := make([]byte, number("$")+2)
 		_, readErr := io.ReadFull(in, word)
 		err = errors.Join(err, readErr)
-		if i == 0 {
-			name = strings.ToLower(strings.TrimSpace(string(word)))
-		}
+		words = append(words, strings.TrimSpace(string(word)))
 	}
-	return name, err
+	if err == nil {
+		words[0] = strings.ToLower(words[0])
+	}
+	return words, err
 }

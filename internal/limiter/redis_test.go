@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,6 +57,15 @@ func TestOneTakeIsOneCallHoweverManyHits(t *testing.T) {
 	hits := make([]Hit, 5)
 	for i := range hits {
 		hits[i] = hitOf(uint64(i), limitOf(Algorithm(i+1), 10, time.Minute), 1)
+	}
+	connected := func() bool {
+		return !slices.ContainsFunc(s.lanes, func(l *lane) bool { return l.busySince.Load() != idle })
+	}
+	if !harness.Eventually(time.Second, connected) {
+		t.Fatal("not connected") // each connection begins with a call
+	}
+	if err := admin.ConfigResetStat(t.Context()).Err(); err != nil {
+		t.Fatal(err)
 	}
 	for range 3 {
 		mustTake(t, s, hits...)
@@ -122,10 +132,11 @@ func TestTheScriptTouchesOnlyTheKeysItDeclares(t *testing.T) {
 	}
 }
 
-// D65
-func TestRightsOnTheKeyPrefixAreEnough(t *testing.T) {
+// D65: the rights are those of docs/operations.md.
+func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	server := harness.Redis(t)
-	err := server.Client().Do(t.Context(), "acl", "setuser", "limiter", "on", ">secret", "~rl:*", "+@all").Err()
+	err := server.Client().Do(t.Context(), "acl", "setuser", "limiter", "on", ">secret", "~rl:*",
+		"+eval", "+evalsha", "+script|load", "+time", "+get", "+set", "+getrange", "+setrange", "+pexpire", "+client|setname").Err()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,13 +186,12 @@ func TestABadURLIsAnErrorThatKeepsThePassword(t *testing.T) {
 }
 
 func TestTheURLCannotUndoThePromisesAboutTime(t *testing.T) {
-	query := url.Values{"max_retries": {"5"}, "read_timeout": {"1m"}, "dial_timeout": {"1m"}, "pool_timeout": {"1m"}, "pool_size": {"7"}}
+	query := url.Values{"max_retries": {"5"}, "read_timeout": {"1m"}, "dial_timeout": {"1m"}, "pool_size": {"7"}}
 	s, err := NewRedis(RedisOptions{URL: "redis://localhost?" + query.Encode()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := s.options
-	if o.MaxRetries != -1 || o.ReadTimeout != -1 || o.PoolTimeout != DefaultRedisTimeout || o.DialTimeout != connectTimeout || o.PoolSize != 7 {
+	if o := s.options; o.MaxRetries != -1 || o.ReadTimeout != -1 || o.DialTimeout != connectTimeout || o.PoolSize != 1 {
 		t.Errorf("%+v", o)
 	}
 }
@@ -191,26 +201,21 @@ func TestATakeEndsBeforeItsCallerGivesUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range []struct{ callers, want time.Duration }{
-		{0, 100 * time.Millisecond}, // no deadline
+	now := time.Now()
+	for _, row := range []struct{ left, want time.Duration }{
 		{time.Minute, 100 * time.Millisecond},
-		{50 * time.Millisecond, 48 * time.Millisecond},
-		{2 * time.Millisecond, time.Millisecond},
-		{-time.Second, -time.Second},
+		{100 * time.Millisecond, 90 * time.Millisecond},
+		{50 * time.Millisecond, 43750 * time.Microsecond},
+		{8 * time.Millisecond, 7 * time.Millisecond},
 	} {
-		start := time.Now()
-		ctx := context.Background()
-		if row.callers != 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithDeadline(ctx, start.Add(row.callers))
-			defer cancel()
-		}
-		got, cancel := s.budget(ctx)
+		ctx, cancel := context.WithDeadline(context.Background(), now.Add(row.left))
 		defer cancel()
-		deadline, _ := got.Deadline()
-		if off := deadline.Sub(start) - row.want; off < -5*time.Millisecond || off > 5*time.Millisecond {
-			t.Errorf("caller's deadline %v: budget %v, want about %v", row.callers, deadline.Sub(start), row.want)
+		if got := s.budget(ctx, now); got != row.want {
+			t.Errorf("%v left: budget %v, want %v", row.left, got, row.want)
 		}
+	}
+	if got := s.budget(context.Background(), now); got != 100*time.Millisecond {
+		t.Errorf("a caller without a deadline: budget %v", got)
 	}
 }
 
