@@ -35,7 +35,8 @@ type AddressHeader struct {
 	From []netip.Prefix
 }
 
-const forwardedFor = "x-forwarded-for"
+// ForwardedFor is the header to which every proxy appends the address that it saw.
+const ForwardedFor = "x-forwarded-for"
 
 // Resolve returns the client's address, without zone and with IPv4 unmapped; the zero Addr when it is unknown.
 // untrustedHeader says that one of the headers with one address was there but did not come from where it is believed.
@@ -54,7 +55,7 @@ func (c *ClientIP) fromHeaders(req *Request, peer netip.Addr) (client netip.Addr
 	forwarded, edge := c.walk(req, peer)
 	for i := range c.Headers {
 		header := &c.Headers[i]
-		if header.Name == forwardedFor {
+		if header.Name == ForwardedFor {
 			if !client.IsValid() {
 				client = forwarded
 			}
@@ -83,7 +84,7 @@ func (c *ClientIP) walk(req *Request, peer netip.Addr) (client, edge netip.Addr)
 	if !containsAddress(c.Trusted, peer) {
 		return netip.Addr{}, netip.Addr{}
 	}
-	hops, _ := req.header(forwardedFor)
+	hops, _ := req.header(ForwardedFor)
 	if strings.Trim(hops, " \t") == "" {
 		return netip.Addr{}, peer
 	}

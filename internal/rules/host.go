@@ -7,49 +7,53 @@ import (
 	"strings"
 )
 
-// CanonicalHost returns the one spelling under which a request's host is matched and keyed: lower case, without port,
-// without one trailing dot, an IPv6 address without brackets and in its shortest form. The canonical form of a canonical
-// host is itself. ok is false, and host empty, for what is no host: an empty label, or anything but letters, digits, `-`,
-// `_` and `.` (so a comma, which two Host lines leave, too).
+// CanonicalHost returns the one spelling under which a request's host is matched and keyed: lower case, without port and
+// trailing dots, an IPv6 address without brackets and in its shortest form. The canonical form of a canonical host is
+// itself. It takes all that Envoy may route by its domains, also what no name server knows, so that no spelling of a host
+// dodges its rule. ok is false, and host empty, for the rest: nothing, a comma (which two Host lines leave), spaces,
+// control characters, bytes beyond ASCII, slashes, `?` and `#`, and brackets around anything but an IPv6 address.
 func CanonicalHost(raw string) (host string, ok bool) {
-	name, _, ok := cutPort(raw)
-	if !ok {
-		return "", false
-	}
-	if strings.Contains(name, ":") {
-		addr, err := netip.ParseAddr(name)
-		if err != nil || addr.Zone() != "" {
+	for i := 0; i < len(raw); i++ {
+		if c := raw[i]; c <= 0x20 || c >= 0x7F || strings.IndexByte(`,/\?#`, c) >= 0 {
 			return "", false
 		}
-		return addr.String(), true
 	}
-	name = strings.TrimSuffix(name, ".")
-	if !isHostName(name) {
+	name, _, isAddress := cutPort(raw)
+	if isAddress {
+		return canonicalAddress(name)
+	}
+	name = strings.TrimRight(name, ".")
+	if name == "" || strings.ContainsAny(name, "[]") {
 		return "", false
 	}
 	return strings.ToLower(name), true
 }
 
-// cutPort splits a host from its port. An IPv6 address may stand bare only when it has no port.
-func cutPort(raw string) (name string, hasPort, ok bool) {
-	rest := ""
-	if inner, bracketed := strings.CutPrefix(raw, "["); bracketed {
-		name, rest, ok = strings.Cut(inner, "]")
-		if !ok || !strings.Contains(name, ":") {
-			return "", false, false
-		}
-	} else if i := strings.IndexByte(raw, ':'); i >= 0 && !strings.Contains(raw[i+1:], ":") {
-		name, rest = raw[:i], raw[i:]
-	} else {
-		name = raw
+func canonicalAddress(text string) (host string, ok bool) {
+	addr, err := netip.ParseAddr(text)
+	if err != nil || !addr.Is6() || addr.Zone() != "" {
+		return "", false
 	}
-	if rest == "" {
-		return name, false, true
-	}
-	port, ok := strings.CutPrefix(rest, ":")
-	return name, true, ok && strings.Trim(port, "0123456789") == ""
+	return addr.String(), true
 }
 
+// cutPort splits a host from its port. It is an IPv6 address if it stands in brackets, or bare without a port.
+func cutPort(raw string) (name string, hasPort, isAddress bool) {
+	if inner, bracketed := strings.CutPrefix(raw, "["); bracketed {
+		name, port, closed := strings.Cut(inner, "]")
+		if !closed || port != "" && port[0] != ':' {
+			return raw, false, false
+		}
+		return name, port != "", true
+	}
+	if _, ok := canonicalAddress(raw); ok {
+		return raw, false, true
+	}
+	name, _, hasPort = strings.Cut(raw, ":")
+	return name, hasPort, false
+}
+
+// isHostName reports whether a host could have been meant: labels of letters, digits, `-` and `_`.
 func isHostName(name string) bool {
 	labelStarts := true
 	for i := 0; i < len(name); i++ {
@@ -59,7 +63,7 @@ func isHostName(name string) bool {
 				return false
 			}
 			labelStarts = true
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_':
 			labelStarts = false
 		default:
 			return false
@@ -85,10 +89,11 @@ func ParseHost(text string) (HostPattern, error) {
 		return HostPattern{}, errors.New("`*` in a host, wanted it alone or as its first label, as in `*.example.org`")
 	}
 	host, ok := CanonicalHost(name)
-	if !ok {
+	_, hasPort, isAddress := cutPort(name)
+	switch {
+	case !ok || !isAddress && !isHostName(host):
 		return HostPattern{}, fmt.Errorf("%q is no host, wanted letters, digits, `-`, `_` and `.`, or an IPv6 address", text)
-	}
-	if _, hasPort, _ := cutPort(name); hasPort {
+	case hasPort:
 		return HostPattern{}, errors.New("a host with a port, wanted it without: ports are not compared")
 	}
 	if below {

@@ -141,7 +141,7 @@ func (s *Set) Headers() []string {
 		}
 	}
 	if s.client.From == FromHeaders {
-		names = append(names, forwardedFor)
+		names = append(names, ForwardedFor)
 		for _, header := range s.client.Headers {
 			names = append(names, header.Name)
 		}
