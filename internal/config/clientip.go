@@ -11,7 +11,6 @@ import (
 var addressSources = []string{"peer", "headers", "envoy"}
 
 const (
-	forwardedFor = "x-forwarded-for"
 	// connectingIP is Cloudflare's own header: without ranges of its own it is believed from Cloudflare's.
 	connectingIP  = "cf-connecting-ip"
 	cloudflareSet = "cloudflare"
@@ -22,12 +21,16 @@ func (f fields) clientIP(c *rules.ClientIP) {
 	if !ok {
 		return
 	}
+	if v, ok := f.get("trusted_proxies"); ok {
+		c.Trusted = v.ranges(0)
+	}
 	if v, ok := f.get("from"); ok {
 		i, _ := v.choice(addressSources)
 		c.From = rules.AddressSource(i)
-	}
-	if v, ok := f.get("trusted_proxies"); ok {
-		c.Trusted = v.ranges(0)
+		if c.From == rules.FromHeaders && len(c.Trusted) == 0 {
+			v.warn("no header is ever believed without trusted_proxies, so every client has its peer's address, wanted "+
+				"trusted_proxies: with the addresses of your proxies, or from: %s", addressSources[rules.FromPeer])
+		}
 	}
 	if v, ok := f.get("headers"); ok {
 		c.Headers = v.addressHeaders()
@@ -94,10 +97,10 @@ func (v value) addressHeader() (h rules.AddressHeader, ok bool) {
 		return h, false
 	}
 	switch {
-	case h.Name == forwardedFor && hasFrom:
-		from.fail("does not go with %s, which trusted_proxies decides; wanted it left out", forwardedFor)
+	case h.Name == rules.ForwardedFor && hasFrom:
+		from.fail("does not go with %s, which trusted_proxies decides; wanted it left out", rules.ForwardedFor)
 		return h, false
-	case h.Name == forwardedFor:
+	case h.Name == rules.ForwardedFor:
 	case hasFrom:
 		h.From = from.ranges(1)
 	case h.Name == connectingIP && v.d.sets[cloudflareSet] != nil:

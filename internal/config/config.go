@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/ratelimitd/ratelimitd/internal/limiter"
 	"github.com/ratelimitd/ratelimitd/internal/rules"
 )
 
@@ -94,7 +95,12 @@ func Parse(file string, data []byte, sets AddressSets) (*Config, []Problem, erro
 	if d.problems != nil {
 		return nil, nil, Problems(inOrder(d.problems))
 	}
-	return c, inOrder(warnings(root, decoded)), nil
+	if len(decoded) == 0 {
+		root.entry("rules", root.node).warn("there is no rule, so every request is allowed; wanted at least one")
+	}
+	s := newSurvey(decoded)
+	s.warn()
+	return c, inOrder(d.warnings), nil
 }
 
 func defaults() *Config {
@@ -102,9 +108,9 @@ func defaults() *Config {
 		Listen: []Listen{{Network: "tcp", Address: "127.0.0.1:9001"}},
 		Admin:  "127.0.0.1:9002",
 		Log:    Log{Level: "info", Format: "json"},
-		Store:  Store{Memory: Memory{MaxKeys: 1_000_000}},
+		Store:  Store{Memory: Memory{MaxKeys: limiter.DefaultMaxKeys}},
 		ClientIP: rules.ClientIP{
-			Headers:    []rules.AddressHeader{{Name: "x-forwarded-for"}},
+			Headers:    []rules.AddressHeader{{Name: rules.ForwardedFor}},
 			IPv6Prefix: 64,
 		},
 		Response: Response{XRateLimit: true, RateLimit: true, Body: "json", Status: 429},

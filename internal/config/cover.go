@@ -9,58 +9,93 @@ import (
 	"github.com/ratelimitd/ratelimitd/internal/rules"
 )
 
-// scope is the match of a rule in a form that can be compared with another.
+// scope is the match of a rule in a form that can be compared with another. What every HTTP request meets, the host `*` and
+// the path `/**`, is left out of it.
 type scope struct {
-	hosts, methods []string   // hosts in lower case
+	http           bool // only HTTP requests match
+	hosts, methods []string
 	paths          [][]string // the segments of a canonical path; or one text with a ~ for a regular expression
 	headers        []rules.HeaderCondition
 	clientIPs      []netip.Prefix
+	// everyValue says that of a header with several values all must be listed, as the action allow has it; otherwise one is
+	// enough.
+	everyValue bool
+	size       int // of all lists together, and one more
 }
 
-func scopeOf(m *rules.Match) scope {
-	s := scope{hosts: texts(m.Hosts), methods: m.Methods, headers: m.Headers, clientIPs: m.ClientIPs}
-	for i, host := range s.hosts {
-		s.hosts[i] = strings.ToLower(host)
+func scopeOf(r *rules.Rule) scope {
+	m := &r.Match
+	s := scope{
+		http:    len(m.Hosts)+len(m.Methods)+len(m.Paths)+len(m.Headers) > 0,
+		hosts:   hostsOf(m),
+		methods: m.Methods, paths: pathsOf(m), headers: m.Headers, clientIPs: m.ClientIPs,
+		everyValue: r.Action == rules.Allow,
 	}
-	for _, path := range m.Paths {
-		text := path.String()
-		if !strings.HasPrefix(text, "~") {
-			text, _ = rules.CanonicalPath(text)
-			s.paths = append(s.paths, strings.Split(text, "/"))
-			continue
-		}
-		s.paths = append(s.paths, []string{text})
+	if slices.Contains(s.hosts, "*") {
+		s.hosts = nil
+	}
+	if slices.ContainsFunc(s.paths, func(path []string) bool { return slices.Equal(path, []string{"", "**"}) }) {
+		s.paths = nil
+	}
+	s.size = 1 + len(s.hosts) + len(s.methods) + len(s.paths) + len(s.clientIPs) + len(s.headers)
+	for _, h := range s.headers {
+		s.size += len(h.Values)
 	}
 	return s
 }
 
-// String is the same for scopes that differ in the order of their entries alone.
-func (s *scope) String() string {
-	sorted := func(list []string) []string {
-		list = slices.Clone(list)
-		slices.Sort(list)
-		return slices.Compact(list)
+// hostsOf returns the hosts in lower case.
+func hostsOf(m *rules.Match) []string {
+	hosts := texts(m.Hosts)
+	for i, host := range hosts {
+		hosts[i] = strings.ToLower(host)
 	}
+	return hosts
+}
+
+func pathsOf(m *rules.Match) (paths [][]string) {
+	for _, path := range m.Paths {
+		text := path.String()
+		if strings.HasPrefix(text, "~") {
+			paths = append(paths, []string{text})
+			continue
+		}
+		text, _ = rules.CanonicalPath(text)
+		paths = append(paths, strings.Split(text, "/"))
+	}
+	return paths
+}
+
+// matchText returns a text that is the same for matches that differ in the order of their entries alone.
+func matchText(m *rules.Match) string {
 	var paths []string
-	for _, segments := range s.paths {
+	for _, segments := range pathsOf(m) {
 		paths = append(paths, strings.Join(segments, "/"))
 	}
-	text := fmt.Sprintf("%q %q %q %q", sorted(s.hosts), sorted(s.methods), sorted(paths), sorted(texts(s.clientIPs)))
-	for _, h := range s.headers {
+	text := fmt.Sprintf("%q %q %q %q", sorted(hostsOf(m)), sorted(m.Methods), sorted(paths), sorted(texts(m.ClientIPs)))
+	for _, h := range m.Headers {
 		text += fmt.Sprintf(" %q %d %q", h.Name, h.Presence, sorted(h.Values))
 	}
 	return text
 }
 
-// covers reports whether every request in b is one in s. It overlooks that with most regular expressions, and takes no
-// account of clients that repeat a header.
+func sorted(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// covers reports whether every request in b is one in s; it overlooks that with most regular expressions.
 func (s *scope) covers(b *scope) bool {
-	return coversAll(s.hosts, b.hosts, coversHost) &&
+	return (b.http || !s.http) &&
+		coversAll(s.hosts, b.hosts, coversHost) &&
 		coversAll(s.methods, b.methods, func(a, b string) bool { return a == b }) &&
 		coversAll(s.paths, b.paths, coversPath) &&
-		coversAll(s.clientIPs, b.clientIPs, func(a, b netip.Prefix) bool { return a.Bits() <= b.Bits() && a.Contains(b.Addr()) }) &&
+		coversAll(s.clientIPs, b.clientIPs, coversPrefix) &&
 		!slices.ContainsFunc(s.headers, func(h rules.HeaderCondition) bool {
-			return !slices.ContainsFunc(b.headers, func(other rules.HeaderCondition) bool { return coversHeader(h, other) })
+			return !slices.ContainsFunc(b.headers, func(other rules.HeaderCondition) bool {
+				return coversHeader(h, other, b.everyValue || !s.everyValue)
+			})
 		})
 }
 
@@ -79,9 +114,11 @@ func coversHost(a, b string) bool {
 	return a == b || isWild && strings.HasSuffix(b, below)
 }
 
+func coversPrefix(a, b netip.Prefix) bool { return a.Bits() <= b.Bits() && a.Contains(b.Addr()) }
+
 func coversPath(a, b []string) bool {
 	if isRegexp := len(a) == 1 || len(b) == 1; isRegexp {
-		return slices.Equal(a, b) || slices.Equal(a, []string{"", "**"})
+		return slices.Equal(a, b)
 	}
 	for i, segment := range a {
 		switch {
@@ -96,7 +133,8 @@ func coversPath(a, b []string) bool {
 	return len(a) == len(b)
 }
 
-func coversHeader(a, b rules.HeaderCondition) bool {
+// coversHeader compares conditions on headers; values are compared only if a asks no more of a repeated header than b.
+func coversHeader(a, b rules.HeaderCondition, values bool) bool {
 	switch {
 	case a.Name != b.Name:
 		return false
@@ -105,43 +143,7 @@ func coversHeader(a, b rules.HeaderCondition) bool {
 	case a.Presence == rules.Absent:
 		return b.Presence == rules.Absent
 	}
-	return b.Presence == rules.Values && coversAll(a.Values, b.Values, func(a, b string) bool { return a == b })
-}
-
-// coverers are rules by what every path in them begins with, so that of many rules only few need a closer look.
-type coverers map[string][]*subject
-
-func (c coverers) add(r *subject) {
-	if len(r.scope.paths) == 0 {
-		c[""] = append(c[""], r)
-	}
-	for _, segments := range r.scope.paths {
-		literal := slices.IndexFunc(segments, func(segment string) bool { return segment == "*" || segment == "**" })
-		if literal < 0 {
-			literal = len(segments)
-		}
-		start := strings.Join(segments[:literal], "/")
-		c[start] = append(c[start], r)
-	}
-}
-
-// first returns the rule, the first in the file, that covers all of r; nil when none does.
-func (c coverers) first(r *subject) (found *subject) {
-	starts := []string{""}
-	if len(r.scope.paths) > 0 {
-		path := r.scope.paths[0]
-		for i := range path {
-			starts = append(starts, strings.Join(path[:i+1], "/"))
-		}
-	}
-	for _, start := range starts {
-		for _, by := range c[start] {
-			if by != r && (found == nil || by.place < found.place) && by.scope.covers(&r.scope) {
-				found = by
-			}
-		}
-	}
-	return found
+	return values && b.Presence == rules.Values && coversAll(a.Values, b.Values, func(a, b string) bool { return a == b })
 }
 
 // inventable reports whether a client can send any number of values of an attribute within the scope.

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -13,6 +12,7 @@ type decoder struct {
 	file     string
 	sets     AddressSets
 	problems []Problem
+	warnings []Problem // what is valid and probably not what was meant
 }
 
 // value is one node of the file together with the way to it.
@@ -46,6 +46,11 @@ func follow(node *yaml.Node) *yaml.Node {
 // fail notes a problem with the value.
 func (v value) fail(format string, args ...any) {
 	v.d.problems = append(v.d.problems, v.problem(format, args...))
+}
+
+// warn notes that the value is probably not what was meant.
+func (v value) warn(format string, args ...any) {
+	v.d.warnings = append(v.d.warnings, v.problem(format, args...))
 }
 
 // problem makes a problem with the value, without noting it.
@@ -91,7 +96,7 @@ func (v value) text(want string) (string, bool) {
 func (v value) number(least, most uint64) (uint64, bool) {
 	text := v.node.Value
 	n, err := strconv.ParseUint(text, 10, 64)
-	plain := v.node.Kind == yaml.ScalarNode && v.node.Style == 0 && (text == "0" || !strings.HasPrefix(text, "0"))
+	plain := v.node.Kind == yaml.ScalarNode && v.node.Style == 0 && !hasLeadingZero(text)
 	if err != nil || !plain || n < least || n > most {
 		v.unlike(fmt.Sprintf("a whole number from %d to %d", least, most))
 		return 0, false

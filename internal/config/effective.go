@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
+	"regexp"
+	"slices"
 
 	"go.yaml.in/yaml/v4"
 
@@ -13,21 +15,49 @@ import (
 )
 
 // Effective returns the configuration as YAML: every default filled in, named sets spelt out, always in the same order, and
-// passwords masked. Without a password in it, Parse makes the same configuration of it.
-func (c *Config) Effective() []byte { return c.yaml(maskURL) }
+// secrets masked. Without a secret in it, Parse makes the same configuration of it.
+func (c *Config) Effective() []byte { return c.masked().yaml() }
 
 // Hash returns the SHA-256 of the effective configuration with its secrets, in hex: it changes with every change of
 // meaning, and not with comments or layout.
 func (c *Config) Hash() string {
-	sum := sha256.Sum256(c.yaml(func(url string) string { return url }))
+	sum := sha256.Sum256(c.yaml())
 	return hex.EncodeToString(sum[:])
+}
+
+// mask stands for a secret, as it does in a redacted URL.
+const mask = "xxxxx"
+
+// secretHeader finds the headers whose values let in whoever knows them: a rule for one client may name its API key, and
+// the effective configuration is shown to all who may look at metrics.
+var secretHeader = regexp.MustCompile("auth|cookie|key|password|secret|token")
+
+// masked returns a copy of the configuration without its secrets.
+func (c *Config) masked() *Config {
+	m := *c
+	if c.Store.Redis != nil {
+		redis := *c.Store.Redis
+		redis.URL = maskURL(redis.URL)
+		m.Store.Redis = &redis
+	}
+	m.Rules = slices.Clone(c.Rules)
+	for i := range m.Rules {
+		headers := slices.Clone(m.Rules[i].Match.Headers)
+		for j := range headers {
+			if h := &headers[j]; h.Values != nil && secretHeader.MatchString(h.Name) {
+				h.Values = slices.Repeat([]string{mask}, len(h.Values))
+			}
+		}
+		m.Rules[i].Match.Headers = headers
+	}
+	return &m
 }
 
 // maskURL hides the password of a URL; one without a password stays as it is.
 func maskURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
-		return "xxxxx"
+		return mask
 	}
 	if _, secret := u.User.Password(); secret {
 		return u.Redacted()
@@ -103,8 +133,8 @@ type (
 	}
 )
 
-// yaml writes the configuration; mask is applied to URLs.
-func (c *Config) yaml(mask func(url string) string) []byte {
+// yaml writes the configuration.
+func (c *Config) yaml() []byte {
 	f := fileYAML{
 		Listen:       texts(c.Listen),
 		Admin:        c.Admin,
@@ -118,7 +148,7 @@ func (c *Config) yaml(mask func(url string) string) []byte {
 	}
 	f.Store.Memory.MaxKeys = c.Store.Memory.MaxKeys
 	if r := c.Store.Redis; r != nil {
-		f.Store.Redis = &redisYAML{mask(r.URL), r.Mode, formatLength(r.Timeout), r.KeyPrefix}
+		f.Store.Redis = &redisYAML{r.URL, r.Mode, formatLength(r.Timeout), r.KeyPrefix}
 	}
 	for _, h := range c.ClientIP.Headers {
 		f.ClientIP.Headers = append(f.ClientIP.Headers, addressYAML{h.Name, texts(h.From)})

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -47,10 +48,61 @@ func TestPasswordsAreMaskedButCountForTheHash(t *testing.T) {
 	}
 }
 
+// The values of such headers let in whoever knows them.
+func TestHeaderValuesThatMayBeSecretAreMaskedButCountForTheHash(t *testing.T) {
+	const text = "rules: [{name: a, action: allow, match: {headers: {%s: [s3cret, other]}}}]"
+	tests := map[string]bool{
+		"Authorization": true, "Proxy-Authorization": true, "Cookie": true, "X-Api-Key": true, "x-auth": true, "X-CSRF-Token": true,
+		"x-client-secret": true, "x-password": true, "x-plan": false, "user-agent": false,
+	}
+	for header, secret := range tests {
+		c := parse(t, fmt.Sprintf(text, header))
+		want := "      - s3cret\n      - other\n"
+		if secret {
+			want = "      - xxxxx\n      - xxxxx\n"
+		}
+		if got := string(c.Effective()); !strings.Contains(got, strings.ToLower(header)+":\n"+want) {
+			t.Errorf("%s: the effective form is\n%s", header, got)
+		}
+		if parse(t, strings.Replace(fmt.Sprintf(text, header), "s3cret", "changed", 1)).Hash() == c.Hash() {
+			t.Errorf("%s: another value has the same hash", header)
+		}
+		if c.Rules[0].Match.Headers[0].Values[0] != "s3cret" {
+			t.Errorf("%s: the rule itself has lost its value", header)
+		}
+	}
+	if text := string(parse(t, "rules: [{name: a, action: deny, match: {headers: {cookie: absent}}}]").Effective()); !strings.Contains(text, "cookie: absent") {
+		t.Errorf("what is no value is masked:\n%s", text)
+	}
+}
+
+func TestARedisURLHasNoOptionThatTheDaemonSetsItself(t *testing.T) {
+	for _, url := range []string{
+		"redis://cache/1", "redis://cache?db=1", "rediss://cache/1?skip_verify=true", "unix:///run/redis.sock?db=1",
+	} {
+		if err := checkRedisURL(url); err != nil {
+			t.Errorf("%s %v", url, err)
+		}
+	}
+	for _, option := range []string{
+		"dial_timeout=1s", "read_timeout=1s", "write_timeout=1s", "pool_timeout=1s", "max_retries=3", "pool_size=7", "protocol=3",
+		"client_name=other", "pool_fifo=true", "min_idle_conns=1", "conn_max_idle_time=1s", "idle_timeout=1",
+	} {
+		name, value, _ := strings.Cut(option, "=")
+		for _, url := range []string{"redis://cache?", "rediss://cache?db=1&", "unix:///run/redis.sock?"} {
+			err := checkRedisURL(url + option)
+			if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "="+value) {
+				t.Errorf("%s%s: %v", url, option, err)
+			}
+		}
+	}
+}
+
 func TestNoMessageRepeatsAPassword(t *testing.T) {
 	for _, url := range []string{
 		"redis://:s3/cret@cache", "redis://:s3cret@cache:port", "http://:s3cret@cache", "redis://u:s3cret@cache/x/y",
-		"redis://u:s3cret@cache?addr=s3cret", "redis://u@cache?s3cret=1", "redis://u:%s3cret@cache", "s3cret", "rediss://[s3cret",
+		"redis://u:s3cret@cache?addr=s3cret", "redis://cache?client_name=s3cret", "redis://u:12?s3cret@cache", "redis://a?db=1;s3cret",
+		"redis://u@cache?s3cret=1", "redis://u:%s3cret@cache", "s3cret", "rediss://[s3cret",
 	} {
 		_, _, err := Parse("a.yaml", []byte("store: {redis: {url: \""+url+"\"}}"), nil)
 		if err == nil || strings.Contains(err.Error(), "cret") {

@@ -37,7 +37,10 @@ func parseLimit(text string) (quota uint32, window time.Duration, err error) {
 		return 0, 0, fmt.Errorf("%s has no window, wanted QUOTA/WINDOW like 100/1m%s", quote(text), didYouMean(better))
 	}
 	n, err := strconv.ParseUint(before, 10, 32)
-	if err != nil {
+	switch {
+	case err == nil && hasLeadingZero(before):
+		return 0, 0, fmt.Errorf("the quota %s of %s has a leading zero, wanted a whole number without", quote(before), quote(text))
+	case err != nil:
 		return 0, 0, fmt.Errorf("the quota %s of %s is out of bounds, wanted a whole number from 0 to %d",
 			quote(before), quote(text), uint32(math.MaxUint32))
 	}
@@ -77,8 +80,11 @@ func parseLength(text string, least, most time.Duration) (time.Duration, error) 
 		word = word[:leading(word, isLetter)]
 		rest = rest[len(digits)+len(word):]
 		unit := unitOf(word)
-		if digits == "" || unit == 0 {
+		switch {
+		case digits == "" || unit == 0:
 			return 0, misread(text, digits, word)
+		case hasLeadingZero(digits):
+			return 0, &lengthError{text: text, what: fmt.Sprintf("has a leading zero in %s, wanted whole numbers without", clip(digits))}
 		}
 		n, err := strconv.ParseUint(digits, 10, 63)
 		if err != nil || n > uint64((most-total)/unit) {
@@ -128,6 +134,9 @@ func leading(text string, kind func(byte) bool) int {
 	}
 	return len(text)
 }
+
+// hasLeadingZero reports whether a number might be read as octal by some.
+func hasLeadingZero(digits string) bool { return len(digits) > 1 && digits[0] == '0' }
 
 func isDigit(b byte) bool  { return b >= '0' && b <= '9' }
 func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -12,8 +13,8 @@ import (
 
 var methodToken = regexp.MustCompile("^[A-Z0-9!#$%&'*+.^_`|~-]+$")
 
-// pseudoHeaders are the conditions that take the place of HTTP/2's pseudo-headers.
-var pseudoHeaders = map[string]string{":authority": "hosts", ":method": "methods", ":path": "paths"}
+// conditionsFor are the conditions that take the place of HTTP/2's pseudo-headers, and of host, which Envoy makes one.
+var conditionsFor = map[string]string{":authority": "hosts", ":method": "methods", ":path": "paths", "host": "hosts"}
 
 // match reads the conditions of a rule.
 func (f fields) match() (m rules.Match) {
@@ -53,6 +54,8 @@ func each[T any](f fields, key, want string, parse func(string) (T, error)) []T 
 func parseMethod(text string) (string, error) {
 	upper := strings.ToUpper(text)
 	switch {
+	case text == "*":
+		return "", errors.New("\"*\" is no method, wanted methods left out, which means all of them")
 	case !methodToken.MatchString(upper):
 		return "", fmt.Errorf("%s is no method, wanted one like GET", quote(text))
 	case upper != text:
@@ -70,7 +73,7 @@ func (f fields) headerConditions() []rules.HeaderCondition {
 	lines := map[string]int{}
 	for _, key := range f.order {
 		at := f.keys[key]
-		if condition, ok := pseudoHeaders[strings.ToLower(key)]; ok {
+		if condition, ok := conditionsFor[strings.ToLower(key)]; ok {
 			at.fail("is no header for a rule, wanted match.%s", condition)
 			continue
 		}

@@ -162,7 +162,7 @@ func TestALimitOfZeroIsValidForEveryAlgorithm(t *testing.T) {
 func TestLengthsOfTimeMayHaveSeveralUnits(t *testing.T) {
 	tests := map[string]time.Duration{
 		"1ms": time.Millisecond, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "1w1d": 8 * day, "52w2d": 366 * day,
-		"1m1m": 2 * time.Minute, "0h1s": time.Second, "007d": 7 * day,
+		"1m1m": 2 * time.Minute, "0h1s": time.Second,
 	}
 	for text, want := range tests {
 		got, err := parseLength(text, limiter.MinWindow, limiter.MaxWindow)
@@ -191,21 +191,6 @@ func TestSuggestionsAreAtMostTwoLettersAway(t *testing.T) {
 	for word, want := range tests {
 		if got := nearest(word, words); got != want {
 			t.Errorf("%q suggests %q, want %q", word, got, want)
-		}
-	}
-}
-
-func BenchmarkParseTenThousandRules(b *testing.B) {
-	var text strings.Builder
-	text.WriteString("rules:\n")
-	for i := range 10_000 {
-		purpose := []string{"action: deny", "key: [client_ip], limit: 10/1m", "key: [header.x-tenant], limit: 10/1m"}[i%3]
-		fmt.Fprintf(&text, "- {name: r%d, match: {paths: [/api/%d/**], methods: [GET]}, %s}\n", i, i, purpose)
-	}
-	data := []byte(text.String())
-	for b.Loop() {
-		if _, _, err := Parse("many.yaml", data, nil); err != nil {
-			b.Fatal(err)
 		}
 	}
 }

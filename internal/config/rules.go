@@ -159,6 +159,8 @@ func (v value) key() []rules.Attribute {
 		switch {
 		case err != nil:
 			entry.fail("%s%s", oneLine(err), didYouMean(nearestAttribute(text)))
+		case attribute.String() == "header.host":
+			entry.fail("%s is in no request, as Envoy sends it as :authority, wanted host", quote(text))
 		case seen[attribute.String()]:
 			entry.fail("%s is here twice, wanted each attribute once", quote(text))
 		default:

@@ -2,13 +2,18 @@ package config
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"net/url"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ratelimitd/ratelimitd/internal/limiter"
 	"github.com/ratelimitd/ratelimitd/internal/rules"
 )
 
@@ -35,7 +40,7 @@ func (f fields) store(s *Store) {
 }
 
 func defaultRedis() *Redis {
-	return &Redis{Mode: "single", Timeout: 20 * time.Millisecond, KeyPrefix: "rl"}
+	return &Redis{Mode: "single", Timeout: limiter.DefaultRedisTimeout, KeyPrefix: limiter.DefaultKeyPrefix}
 }
 
 var keyPrefix = regexp.MustCompile(`^[A-Za-z0-9:_-]{1,32}$`)
@@ -68,7 +73,7 @@ func (f fields) redis() *Redis {
 }
 
 // checkRedisURL says what is wrong with a Redis URL without repeating any of it: a password that is not escaped can be
-// in any part.
+// in any part, also as the name of an option, unless go-redis knows that.
 func checkRedisURL(text string) error {
 	u, err := url.Parse(text)
 	const want = "wanted redis://[user:password@]host:port/db, rediss:// for TLS, or unix:///path/of/the.sock?db=0"
@@ -80,8 +85,15 @@ func checkRedisURL(text string) error {
 	case u.Query().Has("addr") || u.Query().Has("master_name"):
 		return errors.New("names a cluster or a sentinel, but the only mode is single: " + want)
 	}
-	if _, err := redis.ParseURL(text); err != nil {
+	options, err := url.ParseQuery(u.RawQuery)
+	if _, wrong := redis.ParseURL(text); err != nil || wrong != nil {
 		return errors.New("has a database number, path or option that go-redis does not take, " + want)
+	}
+	delete(options, "db")
+	delete(options, "skip_verify")
+	if len(options) > 0 {
+		return fmt.Errorf("sets %s, which the daemon sets itself, wanted no options but db and skip_verify",
+			strings.Join(slices.Sorted(maps.Keys(options)), ", "))
 	}
 	return nil
 }
