@@ -25,8 +25,8 @@ run: build ## start ratelimitd, a real Envoy and an upstream; REDIS_URL=redis://
 
 .PHONY: test
 test: ## run every test, through a real Envoy and a real Redis
-	@scripts/redis
-	@RATELIMITD_ENVOY=$$(scripts/envoy) go test -race -timeout 10m ./...
+	@scripts/test-tools
+	@RATELIMITD_ENVOY=$$(scripts/envoy) CGO_ENABLED=1 go test -race -timeout 10m ./...
 
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -15,7 +17,7 @@ import (
 // stopWithin bounds the wait for the calls that still run when the drain is over.
 const stopWithin = 10 * time.Second
 
-var errStoppedAtOnce = errors.New("stopped at once by a second signal")
+var errStoppedAtOnce = errors.New("stopped at once by a second SIGINT")
 
 // daemon is what runs between start and stop.
 type daemon struct {
@@ -45,21 +47,23 @@ func (d *daemon) ended(address string, err error) {
 }
 
 // untilStopped waits for a signal, the end of ctx or a failure, and stops the servers.
-func (d *daemon) untilStopped(ctx context.Context, signals <-chan os.Signal, drain time.Duration) error {
+func (d *daemon) untilStopped(ctx context.Context, stop <-chan os.Signal, drain time.Duration) error {
 	defer d.admin.Close()
 	defer d.grpc.Stop()
 	select {
 	case err := <-d.failed:
 		return err
 	case <-ctx.Done():
-	case <-signals:
+	case <-stop:
 	}
-	return d.stop(signals, drain)
+	return d.stop(drain)
 }
 
 // stop says first that no more requests are wanted, serves those that come all the same until the drain is over, and
-// lets the calls that run finish.
-func (d *daemon) stop(again <-chan os.Signal, drain time.Duration) error {
+// lets the calls that run finish. A second SIGTERM changes nothing: who signals a whole process group may send two.
+func (d *daemon) stop(drain time.Duration) error {
+	again := signals(syscall.SIGINT)
+	defer signal.Stop(again)
 	d.ready.end()
 	d.log.Info("stopping", zap.Duration("drain", drain))
 	select {
@@ -67,6 +71,7 @@ func (d *daemon) stop(again <-chan os.Signal, drain time.Duration) error {
 	case <-again:
 		return errStoppedAtOnce
 	}
+	d.ready.endWatches()
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)

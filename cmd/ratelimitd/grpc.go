@@ -6,7 +6,6 @@ import (
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
@@ -15,8 +14,9 @@ import (
 )
 
 // newGRPC returns the server that Envoy asks.
-func newGRPC(checks *authz.Server, health *health.Server) *grpc.Server {
+func newGRPC(checks *authz.Server, ready *readiness) *grpc.Server {
 	server := grpc.NewServer(
+		grpc.StreamInterceptor(ready.endStreams),
 		// A text that is no UTF-8 must not become a gRPC error: Envoy would let the request pass or refuse it unasked.
 		grpc.ForceServerCodecV2(authz.Codec()),
 		// Envoy's max_request_bytes bounds a check. A smaller bound here would be an error, and so a way around the limits.
@@ -25,7 +25,7 @@ func newGRPC(checks *authz.Server, health *health.Server) *grpc.Server {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Millisecond, PermitWithoutStream: true}),
 	)
 	authv3.RegisterAuthorizationServer(server, checks)
-	healthv1.RegisterHealthServer(server, health)
+	healthv1.RegisterHealthServer(server, ready.health)
 	reflection.Register(server)
 	return server
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
@@ -22,10 +23,14 @@ type readiness struct {
 
 	mu     sync.Mutex
 	reason string // why not; "" when ready
+
+	watches    context.Context // ends with endWatches
+	endWatches context.CancelFunc
 }
 
 func newReadiness(store store) *readiness {
 	r := &readiness{health: health.NewServer(), store: store, reason: "waiting for the first answer of " + store.Name()}
+	r.watches, r.endWatches = context.WithCancel(context.Background())
 	r.serving(healthv1.HealthCheckResponse_NOT_SERVING)
 	return r
 }
@@ -74,3 +79,19 @@ func (r *readiness) serving(status healthv1.HealthCheckResponse_ServingStatus) {
 	r.health.SetServingStatus("", status)
 	r.health.SetServingStatus(authv3.Authorization_ServiceDesc.ServiceName, status)
 }
+
+// endStreams ends a stream with endWatches. The only streams are those of health and reflection, which clients may leave
+// open for ever; a graceful stop would wait for them.
+func (r *readiness) endStreams(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	defer context.AfterFunc(r.watches, cancel)()
+	return handler(service, endingStream{stream, ctx})
+}
+
+type endingStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s endingStream) Context() context.Context { return s.ctx }

@@ -127,13 +127,21 @@ func (r *reloader) use(next loaded) state {
 		Rules:  rules.NewSet(c.Rules, c.ClientIP),
 		Answer: authz.Answer{XRateLimit: c.Response.XRateLimit, RateLimit: c.Response.RateLimit, Status: c.Response.Status},
 	})
-	s := state{config: c, loaded: time.Now(), restart: restart}
+	s := state{config: r.inEffect(c), loaded: time.Now(), restart: restart}
 	r.mu.Lock()
 	r.is = s
 	r.mu.Unlock()
 	r.metrics.ConfigLoaded(s.loaded)
 	r.metrics.RestartRequired(len(restart) > 0)
 	return s
+}
+
+// inEffect is the configuration with the parts of the running process that a reload cannot change.
+func (r *reloader) inEffect(c *config.Config) *config.Config {
+	mixed := *c
+	mixed.Listen, mixed.Admin, mixed.Store = r.started.Listen, r.started.Admin, r.started.Store
+	mixed.Log.Format = r.started.Log.Format
+	return &mixed
 }
 
 // keep leaves everything as it is and says why.

@@ -32,14 +32,17 @@ An edit of the file takes effect within two seconds, as do SIGHUP and a POST to
 /-/reload on the admin address. If anything is wrong with the file, the rules in force
 stay as they are. A change of listen, admin or store needs a restart.
 
-On SIGTERM the readiness probes fail at once, requests are served on for the drain
-time, calls that still run are finished, and the exit code is 0. A second signal stops
-at once.`,
+On SIGTERM or SIGINT the readiness probes fail at once, requests are served on for the
+drain time, calls that still run are finished, and the exit code is 0. Another SIGINT
+stops at once.`,
 		Example: `  ratelimitd serve --config config.yaml
   ratelimitd serve --config config.yaml --redis-url redis://127.0.0.1:6379/0
   curl http://127.0.0.1:9002/readyz       # the admin address says how it is`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("redis-url") && from.redisURL == "" {
+				return errors.New("--redis-url: a URL is wanted; leave the flag out to use the store of the file")
+			}
 			if drain < 0 {
 				return errors.New("--drain: a time of 0s or more is wanted")
 			}
@@ -86,7 +89,7 @@ func serve(ctx context.Context, from source, drain time.Duration, stderr io.Writ
 	if err != nil {
 		return err
 	}
-	d := startDaemon(open, newGRPC(checks, ready.health), newAdmin(registry, ready, reload, log), ready, log)
+	d := startDaemon(open, newGRPC(checks, ready), newAdmin(registry, ready, reload, log), ready, log)
 	log.Info("serving", append(reload.state().fields(first.warnings),
 		zap.Strings("listen", open.addresses()), zap.String("admin", open.adminAddress()),
 		zap.String("store", store.Name()), zap.String("version", buildText()))...)

@@ -188,13 +188,39 @@ func TestAStopIsAnnouncedAndServedUntilTheDrainIsOver(t *testing.T) {
 	}
 }
 
-func TestASecondSignalStopsAtOnce(t *testing.T) {
+func TestASecondSIGINTStopsAtOnceAndASecondSIGTERMChangesNothing(t *testing.T) {
 	t.Parallel()
-	d := harness.Serve(t, program(t), "", limits("5/1h"), "--drain", "1h")
+	for _, row := range []struct {
+		drain  string
+		second syscall.Signal
+		code   int
+	}{{"1h", syscall.SIGINT, 1}, {"500ms", syscall.SIGTERM, 0}} {
+		d := harness.Serve(t, program(t), "", limits("5/1h"), "--drain", row.drain)
+		d.Signal(syscall.SIGTERM)
+		eventually(t, 5*time.Second, "the stop begins", func() bool { return strings.Contains(d.Log.String(), "stopping") })
+		d.Signal(row.second)
+		if code := d.Wait(); code != row.code {
+			t.Errorf("drain %s, then %v: exit code %d, want %d", row.drain, row.second, code, row.code)
+		}
+	}
+}
+
+// A client that watches the health, as some load balancers do, holds up no stop.
+func TestAnOpenHealthWatchDoesNotHoldUpTheStop(t *testing.T) {
+	t.Parallel()
+	d := harness.Serve(t, program(t), "", limits("5/1h"))
+	watch, err := healthv1.NewHealthClient(dial(t, d.Addr)).Watch(t.Context(), &healthv1.HealthCheckRequest{})
+	if err == nil {
+		_, err = watch.Recv()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
 	d.Signal(syscall.SIGTERM)
-	eventually(t, 5*time.Second, "the stop begins", func() bool { return strings.Contains(d.Log.String(), "stopping") })
-	d.Signal(syscall.SIGINT)
-	d.Wait()
+	if code := d.Wait(); code != 0 || time.Since(start) > stopWithin/2 {
+		t.Errorf("exit code %d after %v", code, time.Since(start))
+	}
 }
 
 // D103

@@ -2,7 +2,6 @@ package authz
 
 import (
 	"encoding/base64"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,11 +25,16 @@ var grpcWebTypes = []string{"application/grpc-web", "application/grpc-web-text"}
 
 // grpcContentType returns the content-type of an answer to a gRPC or gRPC-Web request; ok is false for other requests.
 func grpcContentType(request *rules.Request) (contentType string, ok bool) {
-	i := slices.IndexFunc(request.Headers, func(h rules.Header) bool { return h.Name == "content-type" })
-	if i < 0 {
-		return "", false
+	asked := ""
+	for _, h := range request.Headers {
+		switch {
+		case h.Name != "content-type":
+		case asked != "": // joined by Envoy, two lines are no media type either
+			return "", false
+		default:
+			asked = h.Value
+		}
 	}
-	asked := request.Headers[i].Value
 	for _, webType := range grpcWebTypes {
 		if isMediaType(asked, webType) {
 			// A gRPC-Web client gets back what it asked for, word for word: the one value of ours that a client chooses.
