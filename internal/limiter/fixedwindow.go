@@ -63,7 +63,7 @@ func (s *fixedWindow) refuse(l law, wait time.Duration, now int64) {
 	if c := s.at(l, now); c.carried {
 		s.keep(l, c, now)
 	}
-	s.outlast(l, wait, now)
+	s.lease.refuse(l, wait, now)
 }
 
 func (s *fixedWindow) full(l law, now int64) int64 {

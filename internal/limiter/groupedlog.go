@@ -1,7 +1,5 @@
 package limiter
 
-import "time"
-
 // groups is how many groups share a full quota.
 const groups = 32
 
@@ -85,8 +83,6 @@ func (s *groupedLog) spend(l law, cost uint32, now int64) {
 	}
 	s.renew(l, now)
 }
-
-func (s *groupedLog) refuse(l law, wait time.Duration, now int64) { s.outlast(l, wait, now) }
 
 func (s *groupedLog) full(l law, now int64) int64 {
 	t, skew, live, _ := s.at(l, now)

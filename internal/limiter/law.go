@@ -88,9 +88,9 @@ func (e *lease) renew(l law, now int64) {
 	}
 }
 
-// outlast prolongs a lease that ends before the wait of a refusal does. After a change to a longer window a bucket would
+// refuse prolongs a lease that ends before the wait of a refusal does. After a change to a longer window a bucket would
 // otherwise be forgotten too early.
-func (e *lease) outlast(l law, wait time.Duration, now int64) {
+func (e *lease) refuse(l law, wait time.Duration, now int64) {
 	if !e.covers(wait.Milliseconds(), now) {
 		e.deadline = uint32((now + l.ttl()) / 1000)
 	}

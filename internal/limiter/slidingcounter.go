@@ -97,7 +97,7 @@ func (s *slidingCounter) refuse(l law, wait time.Duration, now int64) {
 	if c := s.at(l, now); c.carried {
 		s.keep(l, c, now)
 	}
-	s.outlast(l, wait, now)
+	s.lease.refuse(l, wait, now)
 }
 
 func (s *slidingCounter) full(l law, now int64) int64 {

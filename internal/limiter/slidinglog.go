@@ -1,9 +1,6 @@
 package limiter
 
-import (
-	"sort"
-	"time"
-)
+import "sort"
 
 // slidingLog keeps the tick of each unit that passed, oldest first, in a ring: exact in every window. Ticks are kept
 // modulo 2^32; those that matter lie within one window, 2^30 ticks at most, so that their differences are exact.
@@ -86,8 +83,6 @@ func (s *slidingLog) fit(n uint32, quota int64) {
 	}
 	s.ring, s.tail = ring, 0
 }
-
-func (s *slidingLog) refuse(l law, wait time.Duration, now int64) { s.outlast(l, wait, now) }
 
 func (s *slidingLog) full(l law, now int64) int64 {
 	t, skew, gone := s.at(l, now)

@@ -1,7 +1,5 @@
 package limiter
 
-import "time"
-
 // tokenBucket keeps the units that are missing from a full bucket, times the window: quota of these leave in each tick,
 // so that every number is whole. This is the law of GCRA, exact.
 type tokenBucket struct {
@@ -58,8 +56,6 @@ func (s *tokenBucket) spend(l law, cost uint32, now int64) {
 	s.missing, s.last, s.window = missing+int64(cost)*l.window, t, uint32(l.window)
 	s.renew(l, now)
 }
-
-func (s *tokenBucket) refuse(l law, wait time.Duration, now int64) { s.outlast(l, wait, now) }
 
 func (s *tokenBucket) full(l law, now int64) int64 {
 	missing, _, skew, _ := s.at(l, now)
