@@ -17,7 +17,7 @@ import (
 // stopWithin bounds the wait for the calls that still run when the drain is over.
 const stopWithin = 10 * time.Second
 
-var errStoppedAtOnce = errors.New("stopped at once by a second SIGINT")
+var errStoppedAtOnce = errors.New("stopped at once by SIGINT")
 
 // daemon is what runs between start and stop.
 type daemon struct {

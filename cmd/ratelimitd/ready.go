@@ -95,3 +95,15 @@ type endingStream struct {
 }
 
 func (s endingStream) Context() context.Context { return s.ctx }
+
+// RecvMsg ends with the stream's context too: reflection waits in it for ever.
+func (s endingStream) RecvMsg(m any) error {
+	received := make(chan error, 1)
+	go func() { received <- s.ServerStream.RecvMsg(m) }()
+	select {
+	case err := <-received:
+		return err
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}

@@ -205,13 +205,24 @@ func TestASecondSIGINTStopsAtOnceAndASecondSIGTERMChangesNothing(t *testing.T) {
 	}
 }
 
-// A client that watches the health, as some load balancers do, holds up no stop.
-func TestAnOpenHealthWatchDoesNotHoldUpTheStop(t *testing.T) {
+// A client that watches the health, as some load balancers do, or that browses the services holds up no stop.
+func TestOpenStreamsDoNotHoldUpTheStop(t *testing.T) {
 	t.Parallel()
 	d := harness.Serve(t, program(t), "", limits("5/1h"))
-	watch, err := healthv1.NewHealthClient(dial(t, d.Addr)).Watch(t.Context(), &healthv1.HealthCheckRequest{})
+	conn := dial(t, d.Addr)
+	watch, err := healthv1.NewHealthClient(conn).Watch(t.Context(), &healthv1.HealthCheckRequest{})
 	if err == nil {
 		_, err = watch.Recv()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	services, err := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
+	if err == nil {
+		err = services.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}})
+	}
+	if err == nil {
+		_, err = services.Recv()
 	}
 	if err != nil {
 		t.Fatal(err)

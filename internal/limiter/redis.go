@@ -60,12 +60,14 @@ type Redis struct {
 	now     func() int64
 	log     *zap.Logger
 
-	lanes   []*lane
-	queue   chan *call            // takes that wait for a lane
-	failing atomic.Pointer[error] // why takes fail; nil while they do not
-	ready   atomic.Bool
-	stop    context.CancelFunc
-	running sync.WaitGroup
+	lanes    []*lane
+	queue    chan *call            // takes that wait for a lane
+	ready    atomic.Bool           // a lane was connected once
+	answered atomic.Int64          // takes that Redis answered since the last report
+	failed   atomic.Int64          // takes that it did not
+	trouble  atomic.Pointer[error] // why the last of those failed, or the last attempt to connect
+	stop     context.CancelFunc
+	running  sync.WaitGroup
 }
 
 // NewRedis returns a store that is not connected yet: see Start. Its error says what is wrong with the URL.
@@ -110,10 +112,11 @@ func (s *Redis) setClientOptions() {
 	o.Protocol = 2           // integers look the same in both, and this one has no pushes between the replies
 	o.MaxRetries = -1        // a take that was sent may have been spent
 	o.DialerRetries = 1
-	o.DialTimeout = connectTimeout
+	o.DialTimeout = s.connectTimeout()
 	o.ContextTimeoutEnabled = true
 	o.ReadTimeout, o.WriteTimeout = -1, -1 // the context's deadline alone counts
 	o.PoolSize = 1
+	o.ConnMaxIdleTime = -1 // an idle connection stays: a new one would be made within a take's budget
 	o.PipelinePoolSize = -1
 }
 
@@ -128,9 +131,21 @@ func (s *Redis) Take(ctx context.Context, hits []Hit) ([]Decision, error) {
 	}
 	now := time.Now()
 	if !s.answers(now) {
+		s.failed.Add(1)
 		return nil, errCircuitOpen
 	}
-	reply, err := s.call(s.arguments(hits), s.budget(ctx, now))
+	decisions, err := s.ask(ctx, hits, now)
+	if err != nil {
+		s.failed.Add(1)
+		s.trouble.Store(&err)
+		return nil, err
+	}
+	s.answered.Add(1)
+	return decisions, nil
+}
+
+func (s *Redis) ask(ctx context.Context, hits []Hit, now time.Time) ([]Decision, error) {
+	reply, err := s.call(s.arguments(hits), now, s.budget(ctx, now))
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}

@@ -2,7 +2,12 @@ package limiter
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
+	"net"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,30 +18,36 @@ import (
 )
 
 const (
-	// connectTimeout bounds one attempt to connect, whatever the budget of a take: a slow handshake succeeds, and Redis is
-	// found again within a second.
-	connectTimeout = 500 * time.Millisecond
+	// minConnectTimeout is the least that bounds one attempt to connect. A handshake is several round trips, which must not
+	// be held to the budget of a take; and Redis is to be found again within a second.
+	minConnectTimeout = 500 * time.Millisecond
 	// reconnectPause lies between two attempts.
 	reconnectPause = 100 * time.Millisecond
 	// reportInterval is how often the log may hear that Redis was lost or is back.
 	reportInterval = time.Second
 )
 
+// connectTimeout bounds one attempt to connect.
+func (s *Redis) connectTimeout() time.Duration { return max(minConnectTimeout, 2*s.timeout) }
+
 // The client would print a line for each connection that it does not get, through a logger that the whole process shares.
 func init() { logging.Disable() }
 
-// Start connects. It returns after the first attempt, which lasts half a second at most, and goes on in the background, now
-// and whenever a connection is lost, until ctx ends or the store is closed. Call it once; until an attempt has succeeded
-// every take fails.
+// Start connects. It returns after the first attempt and goes on in the background, now and whenever a connection is lost,
+// until ctx ends or the store is closed. Call it once; until an attempt has succeeded every take fails.
 func (s *Redis) Start(ctx context.Context) {
 	ctx, s.stop = context.WithCancel(ctx)
 	first := make(chan struct{}, len(s.lanes))
 	for _, l := range s.lanes {
 		s.running.Go(func() { l.run(ctx, first) })
 	}
-	<-first
-	reported := s.report(false)
-	s.running.Go(func() { s.keepReporting(ctx, reported) })
+	select {
+	case <-first:
+	case <-ctx.Done():
+	}
+	r := reporter{store: s}
+	r.report()
+	s.running.Go(func() { r.run(ctx) })
 }
 
 // run keeps the lane connected until ctx ends. It tells tried when the first attempt is over.
@@ -48,6 +59,7 @@ func (l *lane) run(ctx context.Context, tried chan<- struct{}) {
 			l.busySince.Store(idle)
 		} else {
 			l.busySince.Store(down)
+			l.store.dismiss()
 		}
 		if first {
 			tried <- struct{}{}
@@ -64,50 +76,64 @@ func (l *lane) run(ctx context.Context, tried chan<- struct{}) {
 	}
 }
 
-// probe asks about a bucket that nobody spends from.
-var probe = Hit{Limit: Limit{Algorithm: SlidingLog, Quota: 1, Window: time.Second}}
+// probe spends from a bucket that no rule has. It writes, so that a replica, which answers all else, counts as away.
+var probe = Hit{Key: Key([]byte("ratelimitd probe")), Limit: Limit{Algorithm: FixedWindow, Quota: math.MaxUint32, Window: time.Second}, Cost: 1}
 
 // connect makes one attempt to reach Redis, to load the script and to run it: a Redis that cannot is as good as away.
 func (s *Redis) connect(ctx context.Context) (*redis.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.connectTimeout())
 	defer cancel()
-	client := redis.NewClient(s.options)
+	options := *s.options
+	options.Dialer = dialOnce(redis.NewDialer(s.options))
+	client := redis.NewClient(&options)
 	err := client.ScriptLoad(ctx, lua.Driver).Err()
 	if err == nil {
-		look := redis.NewIntSliceCmd(ctx, s.arguments([]Hit{probe})...)
-		_ = client.Process(ctx, look) // the command keeps the error
-		err = look.Err()
+		spend := redis.NewIntSliceCmd(ctx, s.arguments([]Hit{probe})...)
+		_ = client.Process(ctx, spend) // the command keeps the error
+		err = spend.Err()
 	}
 	if err != nil {
 		_ = client.Close()
 		err = fmt.Errorf("connect: %w", err)
-		s.failing.Store(&err)
+		s.trouble.Store(&err)
 		return nil, err
 	}
-	s.failing.Store(nil)
 	s.ready.Store(true)
 	return client, nil
 }
 
-// note learns from what became of a call and reports whether its connection is still good. A server that has become a
-// replica keeps its connections open: the address may lead to the new master by now.
-func (s *Redis) note(err error) (good bool) {
-	if err == nil {
-		if s.failing.Load() != nil {
-			s.failing.Store(nil)
+// dialOnce makes the client's only connection: a lost one must not be replaced within the budget of a take.
+func dialOnce(dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	var dialled atomic.Bool
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if dialled.Swap(true) {
+			return nil, net.ErrClosed
 		}
-		return true
+		return dial(ctx, network, addr)
 	}
-	s.failing.Store(&err)
-	switch ErrorReason(err) {
-	case "timeout", "refused", "connection", "readonly":
-		return false
-	}
-	return true
 }
 
-// keepReporting tells the log what becomes of Redis until ctx ends; failing is what it heard last.
-func (s *Redis) keepReporting(ctx context.Context, failing bool) {
+// lostReplies are the beginnings of error replies after which a new connection may be better: the address may lead to
+// another server by now, or the password be another.
+var lostReplies = []string{"READONLY", "MASTERDOWN", "LOADING", "NOAUTH", "WRONGPASS"}
+
+// keepsConnection reports whether the connection on which a command ended so is still good.
+func keepsConnection(err error) bool {
+	var reply redis.Error
+	if err == nil || !errors.As(err, &reply) {
+		return err == nil
+	}
+	return !slices.ContainsFunc(lostReplies, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
+}
+
+// reporter tells the log what becomes of Redis.
+type reporter struct {
+	store   *Redis
+	failing bool // what the log heard last
+}
+
+// run reports until ctx ends.
+func (r *reporter) run(ctx context.Context) {
 	reports := time.NewTicker(reportInterval)
 	defer reports.Stop()
 	for {
@@ -115,21 +141,24 @@ func (s *Redis) keepReporting(ctx context.Context, failing bool) {
 		case <-ctx.Done():
 			return
 		case <-reports.C:
-			failing = s.report(failing)
+			r.report()
 		}
 	}
 }
 
-// report tells the log when takes begin to fail and when they succeed again; failing is what it said last.
-func (s *Redis) report(failing bool) (now bool) {
-	err := s.failing.Load()
-	switch {
-	case err != nil && !failing:
-		s.log.Warn("redis fails: requests are decided by on_store_error", zap.String("reason", ErrorReason(*err)), zap.Error(*err))
-	case err == nil && failing:
+// report goes by what takes got since the last report and, without any, by whether there is a connection.
+func (r *reporter) report() {
+	s := r.store
+	failed, answered := s.failed.Swap(0), s.answered.Swap(0)
+	fails := failed > 0 || answered == 0 && !s.answers(time.Now())
+	switch err := s.trouble.Load(); {
+	case fails && !r.failing && err != nil:
+		s.log.Warn("redis fails: requests are decided by on_store_error", zap.Int64("failed", failed),
+			zap.Int64("answered", answered), zap.String("reason", ErrorReason(*err)), zap.Error(*err))
+	case !fails && r.failing:
 		s.log.Info("redis answers again")
 	}
-	return err != nil
+	r.failing = fails
 }
 
 // Ready reports whether Redis has answered once and was given the script. It stays true when Redis is lost.

@@ -3,6 +3,7 @@ package limiter
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -132,8 +133,20 @@ func (p *proxy) forget() {
 }
 
 // fakeRedis answers calls of the script with that reply, the probe with what it wants and all else with OK. It returns its
-// address.
-func fakeRedis(t *testing.T, reply string) string {
+// address. It is busy with each call for that long, with one at a time.
+func fakeRedis(t *testing.T, reply string, busy time.Duration) string {
+	var mu sync.Mutex
+	var free time.Time // when the calls so far are done
+	work := func() {
+		mu.Lock()
+		if now := time.Now(); free.Before(now) {
+			free = now
+		}
+		free = free.Add(busy)
+		done := free
+		mu.Unlock()
+		time.Sleep(time.Until(done))
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -157,9 +170,10 @@ func fakeRedis(t *testing.T, reply string) string {
 					switch {
 					case words[0] == "hello":
 						answer = "-ERR unknown command"
-					case strings.HasPrefix(words[0], "eval") && strings.HasSuffix(words[3], "AAAA"):
-						answer = "*2\r\n:1\r\n:0"
+					case strings.HasPrefix(words[0], "eval") && strings.HasSuffix(words[3], base64.RawURLEncoding.EncodeToString(probe.Key[:])):
+						answer = "*2\r\n:1\r\n:1"
 					case strings.HasPrefix(words[0], "eval"):
+						work()
 						answer = reply
 					}
 					fmt.Fprintf(c, "%s\r\n", answer)

@@ -191,7 +191,7 @@ func TestTheURLCannotUndoThePromisesAboutTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := s.options; o.MaxRetries != -1 || o.ReadTimeout != -1 || o.DialTimeout != connectTimeout || o.PoolSize != 1 {
+	if o := s.options; o.MaxRetries != -1 || o.ReadTimeout != -1 || o.DialTimeout != minConnectTimeout || o.PoolSize != 1 {
 		t.Errorf("%+v", o)
 	}
 }
