@@ -53,6 +53,13 @@ func everyRule(t testing.TB) []rules.Rule {
 	}
 	limit := logLimit(9, 1500*time.Millisecond)
 	refuse := paths(t, "/f/**")
+	place, err := rules.ParseMetadataPath("n:a.b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stated := func(attribute string) *rules.CostFrom {
+		return &rules.CostFrom{Attribute: attributes(t, attribute)[0], Min: 0, Max: 1000}
+	}
 	return []rules.Rule{
 		{Name: "office", Action: rules.Allow, Match: rules.Match{ClientIPs: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/25")}}},
 		{Name: "try-deny", Action: rules.Deny, Shadow: true},
@@ -67,6 +74,12 @@ func everyRule(t testing.TB) []rules.Rule {
 		{Name: "try-must", Key: attributes(t, "header.x-must"), Limit: limit, Cost: 1, OnMissingKey: rules.RefuseMissing, Shadow: true},
 		{Name: "host", Match: rules.Match{Hosts: []rules.HostPattern{host}}, Limit: limit, Cost: 1},
 		{Name: "closed", Match: refuse, Limit: limit, Cost: 1, OnStoreError: rules.Refuse},
+		{Name: "all-kinds", Key: attributes(t, "query.q", "cookie.sid", "principal", "extension.tier", "metadata.n:a.b"), Limit: limit, Cost: 1,
+			CostFrom: stated("query.cost"), OnMissingKey: rules.ShareBucket, Overrides: []rules.Override{
+				{Match: rules.Match{Query: []rules.QueryCondition{{Name: "q", Values: []string{"v"}}}}, Limit: logLimit(2, 1500*time.Millisecond), Cost: 3},
+				{Match: rules.Match{Extensions: []rules.ExtensionCondition{{Name: "tier", Values: []string{"gold"}}}}, Limit: limit, CostFrom: stated("cookie.cost")},
+				{Match: rules.Match{Metadata: []rules.MetadataCondition{{At: place, Values: []string{"1"}}}}, Limit: limit, CostFrom: stated("metadata.n:cost")},
+			}},
 		{Name: "never", Match: paths(t, "/never/**"), Limit: limit, Cost: 10},
 	}
 }
@@ -79,6 +92,9 @@ func FuzzCheck(f *testing.F) {
 		get("/", "content-type", "application/grpc"), get("/", "content-type", "application/grpc-web+proto\r\nx: y"),
 		get("/", "user-agent", "bot"), get("/", "x-forwarded-for", "203.0.113.200, x"), raw(get("/v1", "x-skip", "\xff")),
 		{Attributes: &authv3.AttributeContext{Source: from("203.0.113.9")}},
+		get("/?q=v&cost=5", "cookie", "sid=a; cost=7"), get("/?q=%zz&%71=+&cost=-1", "cookie", "sid=a,sid=b; =;;cost"),
+		fromJSON(f, `{"attributes": {"source": {"principal": "p"}, "contextExtensions": {"tier": "gold"},
+			"metadataContext": {"filterMetadata": {"n": {"a": {"b": 1}, "cost": 1e30}}}}}`, &authv3.CheckRequest{}),
 	}
 	for _, seed := range seeds {
 		data, err := proto.Marshal(seed)

@@ -3,11 +3,13 @@ package authz
 import (
 	"context"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/ratelimitd/ratelimitd/internal/rules"
 )
@@ -20,7 +22,12 @@ const clientMetadata = "x-ratelimitd-client"
 // could not be decoded has nothing at all.
 func readRequest(ctx context.Context, check *authv3.CheckRequest) rules.Request {
 	attributes := check.GetAttributes()
-	request := rules.Request{Peer: peer(attributes.GetSource().GetAddress())}
+	request := rules.Request{
+		Peer:       peer(attributes.GetSource().GetAddress()),
+		Principal:  attributes.GetSource().GetPrincipal(),
+		Extensions: attributes.GetContextExtensions(),
+		Metadata:   filterMetadata{attributes.GetMetadataContext()},
+	}
 	// Envoy sends one value; of several nobody knows which is meant.
 	if values := metadata.ValueFromIncomingContext(ctx, clientMetadata); len(values) == 1 {
 		request.EnvoyClient = values[0]
@@ -31,6 +38,28 @@ func readRequest(ctx context.Context, check *authv3.CheckRequest) rules.Request 
 		request.Headers = headerLines(http)
 	}
 	return request
+}
+
+// filterMetadata reads what other filters wrote: of all of it rules want a value or two.
+type filterMetadata struct{ *corev3.Metadata }
+
+// Value returns the text, number or boolean at a place as text.
+func (m filterMetadata) Value(at rules.MetadataPath) (text string, ok bool) {
+	fields := m.GetFilterMetadata()[at.Namespace]
+	var value *structpb.Value
+	for name := range strings.SplitSeq(at.Path, ".") {
+		value = fields.GetFields()[name]
+		fields = value.GetStructValue()
+	}
+	switch kind := value.GetKind().(type) {
+	case *structpb.Value_StringValue:
+		return kind.StringValue, true
+	case *structpb.Value_NumberValue:
+		return strconv.FormatFloat(kind.NumberValue, 'f', -1, 64), true
+	case *structpb.Value_BoolValue:
+		return strconv.FormatBool(kind.BoolValue), true
+	}
+	return "", false
 }
 
 // headerLines reads the header lines in either of the two forms in which Envoy sends them: with encode_raw_headers a list

@@ -3,6 +3,7 @@ package authz
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -37,6 +38,12 @@ func TestRequestsAreReadAsTheyAre(t *testing.T) {
 			rules.Request{HTTP: true, Method: "GET", Path: "/", Host: "a", Peer: loopback, EnvoyClient: "::1", Headers: []rules.Header{
 				{Name: "x-api-key", Value: "k1\xff"}, {Name: "x-api-key", Value: "k2"}, {Name: "x-empty"}, {Name: "x-text", Value: "v"}}},
 		},
+		{
+			"what Envoy's configuration and other filters say",
+			`{"attributes": {"source": {"principal": "spiffe://lab/tenant-a"}, "contextExtensions": {"tier": "gold"},
+				"metadataContext": {"filterMetadata": {"envoy.filters.http.jwt_authn": {"payload": {"plan": "pro"}}}}}}`,
+			rules.Request{EnvoyClient: "::1", Principal: "spiffe://lab/tenant-a", Extensions: map[string]string{"tier": "gold"}},
+		},
 		{"L4", `{"attributes": {` + socket + `}}`, rules.Request{Peer: loopback, EnvoyClient: "::1"}},
 		{"request without HTTP", `{"attributes": {` + socket + `, "request": {}}}`, rules.Request{Peer: loopback, EnvoyClient: "::1"}},
 		{"Unix socket", `{"attributes": {"source": {"address": {"pipe": {"path": "/run/l.sock"}}}}}`, rules.Request{EnvoyClient: "::1"}},
@@ -50,10 +57,32 @@ func TestRequestsAreReadAsTheyAre(t *testing.T) {
 			if !slices.Equal(got.Headers, tt.want.Headers) {
 				t.Errorf("headers %q", got.Headers)
 			}
+			if !maps.Equal(got.Extensions, tt.want.Extensions) || got.Principal != tt.want.Principal {
+				t.Errorf("extensions %v of %q", got.Extensions, got.Principal)
+			}
 			got.Headers, tt.want.Headers = nil, nil
 			if g, w := got, tt.want; g.HTTP != w.HTTP || g.Method != w.Method || g.Path != w.Path || g.Host != w.Host || g.Peer != w.Peer || g.EnvoyClient != w.EnvoyClient {
 				t.Errorf("got %+v, want %+v", g, w)
 			}
 		})
+	}
+}
+
+func TestScalarsOfTheMetadataAreReadAsText(t *testing.T) {
+	const check = `{"attributes": {"metadataContext": {"filterMetadata": {"n": {"text": "a b", "empty": "", "whole": 5, "big": 1e21, "part": 0.25,
+		"huge": 18446744073709551616, "negative": -5, "nan": "NaN", "yes": true, "no": false, "null": null, "list": ["a"], "below": {"plan": {"name": "pro"}}}}}}}`
+	request := readRequest(t.Context(), fromJSON(t, check, &authv3.CheckRequest{}))
+	for path, want := range map[string]string{
+		"n:text": "a b", "n:empty": "", "n:whole": "5", "n:big": "1000000000000000000000", "n:part": "0.25", "n:huge": "18446744073709552000",
+		"n:negative": "-5", "n:nan": "NaN", "n:yes": "true", "n:no": "false", "n:below.plan.name": "pro",
+		"n:null": "-", "n:list": "-", "n:below": "-", "n:below.plan": "-", "n:below.plan.name.x": "-", "n:text.x": "-", "n:none": "-", "m:text": "-",
+	} {
+		at, err := rules.ParseMetadataPath(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, ok := request.Metadata.Value(at); ok != (want != "-") || ok && text != want {
+			t.Errorf("%s is %q, %v; want %q", path, text, ok, want)
+		}
 	}
 }

@@ -30,6 +30,9 @@ func (s *ruleset) count(applied *rules.Applied, o *outcome) {
 	for _, rule := range applied.Missing {
 		s.counters[rule].KeyMissing()
 	}
+	for _, rule := range applied.InvalidCost {
+		s.counters[rule].InvalidCost()
+	}
 	for _, rule := range applied.ShadowDecided {
 		if rule.Action == rules.Allow {
 			s.counters[rule].Allowed()

@@ -15,20 +15,45 @@ type scope struct {
 	http           bool // only HTTP requests match
 	hosts, methods []string
 	paths          [][]string // the segments of a canonical path; or one text with a ~ for a regular expression
-	headers        []rules.HeaderCondition
 	clientIPs      []netip.Prefix
-	// everyValue says that of a header with several values all must be listed, as the action allow has it; otherwise one is
-	// enough.
+	values         []valueCondition
+	// everyValue says that of a header or parameter with several values all must be listed, as the action allow has it;
+	// otherwise one is enough.
 	everyValue bool
 	size       int // of all lists together, and one more
+}
+
+// valueCondition is a condition on the values of something that has a name.
+type valueCondition struct {
+	kind     string // the key of the match that it stands under
+	name     string
+	presence rules.Presence
+	values   []string
+	single   bool // there is never more than one value
+}
+
+func valueConditions(m *rules.Match) (list []valueCondition) {
+	for _, c := range m.Headers {
+		list = append(list, valueCondition{"headers", c.Name, c.Presence, c.Values, false})
+	}
+	for _, c := range m.Query {
+		list = append(list, valueCondition{"query", c.Name, c.Presence, c.Values, false})
+	}
+	for _, c := range m.Extensions {
+		list = append(list, valueCondition{"extensions", c.Name, rules.Values, c.Values, true})
+	}
+	for _, c := range m.Metadata {
+		list = append(list, valueCondition{"metadata", c.At.String(), rules.Values, c.Values, true})
+	}
+	return list
 }
 
 func scopeOf(r *rules.Rule) scope {
 	m := &r.Match
 	s := scope{
-		http:    len(m.Hosts)+len(m.Methods)+len(m.Paths)+len(m.Headers) > 0,
+		http:    m.OnlyHTTP(),
 		hosts:   hostsOf(m),
-		methods: m.Methods, paths: pathsOf(m), headers: m.Headers, clientIPs: m.ClientIPs,
+		methods: m.Methods, paths: pathsOf(m), clientIPs: m.ClientIPs, values: valueConditions(m),
 		everyValue: r.Action == rules.Allow,
 	}
 	if slices.Contains(s.hosts, "*") {
@@ -37,9 +62,9 @@ func scopeOf(r *rules.Rule) scope {
 	if slices.ContainsFunc(s.paths, func(path []string) bool { return slices.Equal(path, []string{"", "**"}) }) {
 		s.paths = nil
 	}
-	s.size = 1 + len(s.hosts) + len(s.methods) + len(s.paths) + len(s.clientIPs) + len(s.headers)
-	for _, h := range s.headers {
-		s.size += len(h.Values)
+	s.size = 1 + len(s.hosts) + len(s.methods) + len(s.paths) + len(s.clientIPs) + len(s.values)
+	for _, c := range s.values {
+		s.size += len(c.values)
 	}
 	return s
 }
@@ -73,8 +98,8 @@ func matchText(m *rules.Match) string {
 		paths = append(paths, strings.Join(segments, "/"))
 	}
 	text := fmt.Sprintf("%q %q %q %q", sorted(hostsOf(m)), sorted(m.Methods), sorted(paths), sorted(texts(m.ClientIPs)))
-	for _, h := range m.Headers {
-		text += fmt.Sprintf(" %q %d %q", h.Name, h.Presence, sorted(h.Values))
+	for _, c := range valueConditions(m) {
+		text += fmt.Sprintf(" %s %q %d %q", c.kind, c.name, c.presence, sorted(c.values))
 	}
 	return text
 }
@@ -92,9 +117,9 @@ func (s *scope) covers(b *scope) bool {
 		coversAll(s.methods, b.methods, func(a, b string) bool { return a == b }) &&
 		coversAll(s.paths, b.paths, coversPath) &&
 		coversAll(s.clientIPs, b.clientIPs, coversPrefix) &&
-		!slices.ContainsFunc(s.headers, func(h rules.HeaderCondition) bool {
-			return !slices.ContainsFunc(b.headers, func(other rules.HeaderCondition) bool {
-				return coversHeader(h, other, b.everyValue || !s.everyValue)
+		!slices.ContainsFunc(s.values, func(c valueCondition) bool {
+			return !slices.ContainsFunc(b.values, func(other valueCondition) bool {
+				return c.covers(&other, c.single || b.everyValue || !s.everyValue)
 			})
 		})
 }
@@ -133,25 +158,35 @@ func coversPath(a, b []string) bool {
 	return len(a) == len(b)
 }
 
-// coversHeader compares conditions on headers; values are compared only if a asks no more of a repeated header than b.
-func coversHeader(a, b rules.HeaderCondition, values bool) bool {
+// covers compares conditions on values; values are compared only if c asks no more of what is repeated than b.
+func (c *valueCondition) covers(b *valueCondition, values bool) bool {
 	switch {
-	case a.Name != b.Name:
+	case c.kind != b.kind || c.name != b.name:
 		return false
-	case a.Presence == rules.Present:
-		return b.Presence != rules.Absent
-	case a.Presence == rules.Absent:
-		return b.Presence == rules.Absent
+	case c.presence == rules.Present:
+		return b.presence != rules.Absent
+	case c.presence == rules.Absent:
+		return b.presence == rules.Absent
 	}
-	return values && b.Presence == rules.Values && coversAll(a.Values, b.Values, func(a, b string) bool { return a == b })
+	return values && b.presence == rules.Values && coversAll(c.values, b.values, func(a, b string) bool { return a == b })
 }
 
-// inventable reports whether a client can send any number of values of an attribute within the scope.
+// inventable reports whether a client can send any number of values of an attribute within the scope. What a certificate,
+// Envoy's configuration or another filter says, no client can invent.
 func (s *scope) inventable(attribute string) bool {
-	header, isHeader := strings.CutPrefix(attribute, "header.")
+	listed := func(kind, name string) bool {
+		return slices.ContainsFunc(s.values, func(c valueCondition) bool {
+			return c.kind == kind && c.name == name && c.presence == rules.Values
+		})
+	}
+	word, name, _ := strings.Cut(attribute, ".")
 	switch {
-	case isHeader:
-		return !slices.ContainsFunc(s.headers, func(c rules.HeaderCondition) bool { return c.Name == header && c.Presence == rules.Values })
+	case word == "header":
+		return !listed("headers", name)
+	case word == "query":
+		return !listed("query", name)
+	case word == "cookie":
+		return true
 	case attribute == "method":
 		return len(s.methods) == 0
 	case attribute == "host":

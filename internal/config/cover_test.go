@@ -36,7 +36,7 @@ func randomRule(random *rand.Rand, i int) string {
 		}
 		return fmt.Sprintf("%s: [%s], ", key, strings.Join(words[:min(n, len(words))], ", "))
 	}
-	header := func(name string) string {
+	value := func(name string) string {
 		words := []string{"present", "absent", "[a]", "[b]", "[a, b]", "[c, a]"}
 		if random.IntN(3) > 0 {
 			return ""
@@ -46,8 +46,16 @@ func randomRule(random *rand.Rand, i int) string {
 	match := pick("hosts", "a.b.c", `"*.b.c"`, `"*.c"`, `"*"`, "b.c", `"*.a.b.c"`) + pick("methods", "GET", "PUT") +
 		pick("paths", "/", "/a", "/a/b", "/a/*", "/a/**", "/*/b", "/*", "/**", "/*/**", `"~^/a"`, `"~b$"`, "/a/*/c") +
 		pick("client_ips", "10.0.0.0/8", "10.1.0.0/16", "10.1.2.3", `"::/0"`, "0.0.0.0/0", `"2001:db8::/32"`)
-	if headers := header("x-a") + header("x-b"); headers != "" {
-		match += "headers: {" + headers + "}"
+	if headers := value("x-a") + value("x-b"); headers != "" {
+		match += "headers: {" + headers + "}, "
+	}
+	if query := value("x-a"); query != "" {
+		match += "query: {" + query + "}, "
+	}
+	for _, kind := range []string{"extensions: {x-a: [%s]}, ", `metadata: {"n:x-a": [%s]}, `} {
+		if random.IntN(6) == 0 {
+			match += fmt.Sprintf(kind, []string{"a", "b", "a, b"}[random.IntN(3)])
+		}
 	}
 	actions := []string{"action: allow", "action: deny", "action: deny, mode: shadow", "key: [], limit: 5/1m", "key: [], limit: 6/1m"}
 	text := fmt.Sprintf("- {name: r%d, %s", i, actions[random.IntN(len(actions))])
@@ -57,11 +65,25 @@ func randomRule(random *rand.Rand, i int) string {
 	return text + "}\n"
 }
 
+// metadata holds values by their place as it is written.
+type metadata map[string]string
+
+func (m metadata) Value(at rules.MetadataPath) (string, bool) {
+	text, ok := m[at.String()]
+	return text, ok
+}
+
 func randomRequest(random *rand.Rand) *rules.Request {
 	pick := func(words ...string) string { return words[random.IntN(len(words))] }
 	req := &rules.Request{Peer: netip.MustParseAddr(pick("10.1.2.3", "10.1.0.1", "10.9.9.9", "192.0.2.1", "2001:db8::1", "::1"))}
 	if random.IntN(20) == 0 {
 		req.Peer = netip.Addr{}
+	}
+	if random.IntN(2) == 0 {
+		req.Extensions = map[string]string{"x-a": pick("a", "b", "c")}
+	}
+	if random.IntN(2) == 0 {
+		req.Metadata = metadata{"n:x-a": pick("a", "b", "c")}
 	}
 	if random.IntN(8) == 0 {
 		return req
@@ -69,7 +91,7 @@ func randomRequest(random *rand.Rand) *rules.Request {
 	req.HTTP = true
 	req.Method = pick("GET", "PUT", "POST")
 	req.Host = pick("a.b.c", "x.a.b.c", "b.c", "c", "other", "a,b", "")
-	req.Path = pick("/", "/a", "/a/b", "/a/b/c", "/a/x", "/x/b", "/x", "/x/y/z", "*", "/%zz", "")
+	req.Path = pick("/", "/a", "/a/b", "/a/b/c", "/a/x", "/x/b", "/x", "/x/y/z", "*", "/%zz", "") + pick("", "?x-a=a", "?x-a=b&x-a=z", "?x-a", "?x-b=a&x-a=a&x-a=b")
 	for _, name := range []string{"x-a", "x-b"} {
 		for random.IntN(2) == 0 {
 			req.Headers = append(req.Headers, rules.Header{Name: name, Value: pick("a", "b", "c", "a,b", "b, z", "")})

@@ -26,8 +26,8 @@ const mostEffort = 30_000_000
 // mark is a trait by which the index finds rules. The zero value is that of the rules without conditions.
 type mark struct {
 	kind   string
-	name   string // of a header
-	place  int    // of a segment in its path; what a header must be
+	name   string // of a header or the like
+	place  int    // of a segment in its path; what a header or the like must be
 	text   string
 	prefix netip.Prefix
 }
@@ -151,8 +151,8 @@ func (s *scope) conditions(d direction) []condition {
 	add(marked(s.methods, func(method string) []mark { return []mark{{kind: "method", text: method}} }))
 	add(marked(s.paths, d.path))
 	add(marked(s.clientIPs, d.prefix))
-	for _, h := range s.headers {
-		add(d.header(h))
+	for _, c := range s.values {
+		add(d.values(c))
 	}
 	return list
 }
@@ -211,14 +211,14 @@ func (d direction) prefix(p netip.Prefix) []mark {
 	}
 }
 
-func (d direction) header(h rules.HeaderCondition) condition {
+func (d direction) values(c valueCondition) condition {
 	as := func(presence rules.Presence, value string) mark {
-		return mark{kind: "header", name: h.Name, place: int(presence), text: value}
+		return mark{kind: c.kind, name: c.name, place: int(presence), text: value}
 	}
-	if h.Presence != rules.Values {
-		return condition{{as(h.Presence, "")}}
+	if c.presence != rules.Values {
+		return condition{{as(c.presence, "")}}
 	}
-	return marked(h.Values, func(value string) []mark {
+	return marked(c.values, func(value string) []mark {
 		marks := []mark{as(rules.Values, value)}
 		if d == wide {
 			marks = append(marks, as(rules.Present, ""))

@@ -1,12 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -28,9 +30,9 @@ func (c *Config) Hash() string {
 // mask stands for a secret, as it does in a redacted URL.
 const mask = "xxxxx"
 
-// secretHeader finds the headers whose values let in whoever knows them: a rule for one client may name its API key, and
-// the effective configuration is shown to all who may look at metrics.
-var secretHeader = regexp.MustCompile("auth|cookie|key|password|secret|token")
+// secretName finds the headers and query parameters whose values let in whoever knows them: a rule for one client may name
+// its API key, and the effective configuration is shown to all who may look at metrics.
+var secretName = regexp.MustCompile("auth|cookie|key|password|secret|token")
 
 // masked returns a copy of the configuration without its secrets.
 func (c *Config) masked() *Config {
@@ -42,15 +44,32 @@ func (c *Config) masked() *Config {
 	}
 	m.Rules = slices.Clone(c.Rules)
 	for i := range m.Rules {
-		headers := slices.Clone(m.Rules[i].Match.Headers)
-		for j := range headers {
-			if h := &headers[j]; h.Values != nil && secretHeader.MatchString(h.Name) {
-				h.Values = slices.Repeat([]string{mask}, len(h.Values))
-			}
+		r := &m.Rules[i]
+		maskMatch(&r.Match)
+		r.Overrides = slices.Clone(r.Overrides)
+		for j := range r.Overrides {
+			maskMatch(&r.Overrides[j].Match)
 		}
-		m.Rules[i].Match.Headers = headers
 	}
 	return &m
+}
+
+// maskMatch hides the secrets of a match without changing what it shares with others.
+func maskMatch(m *rules.Match) {
+	m.Headers, m.Query = slices.Clone(m.Headers), slices.Clone(m.Query)
+	for i := range m.Headers {
+		m.Headers[i].Values = maskValues(m.Headers[i].Name, m.Headers[i].Values)
+	}
+	for i := range m.Query {
+		m.Query[i].Values = maskValues(m.Query[i].Name, m.Query[i].Values)
+	}
+}
+
+func maskValues(name string, values []string) []string {
+	if values == nil || !secretName.MatchString(strings.ToLower(name)) {
+		return values
+	}
+	return slices.Repeat([]string{mask}, len(values))
 }
 
 // maskURL hides the password of a URL; one without a password stays as it is.
@@ -116,20 +135,36 @@ type (
 		Mode   string     `yaml:"mode"`
 	}
 	matchYAML struct {
-		Hosts     []string       `yaml:"hosts,flow,omitempty"`
-		Methods   []string       `yaml:"methods,flow,omitempty"`
-		Paths     []string       `yaml:"paths,flow,omitempty"`
-		Headers   map[string]any `yaml:"headers,omitempty"`
-		ClientIPs []string       `yaml:"client_ips,flow,omitempty"`
+		Hosts      []string            `yaml:"hosts,flow,omitempty"`
+		Methods    []string            `yaml:"methods,flow,omitempty"`
+		Paths      []string            `yaml:"paths,flow,omitempty"`
+		Headers    map[string]any      `yaml:"headers,omitempty"`
+		Query      map[string]any      `yaml:"query,omitempty"`
+		ClientIPs  []string            `yaml:"client_ips,flow,omitempty"`
+		Extensions map[string][]string `yaml:"extensions,omitempty"`
+		Metadata   map[string][]string `yaml:"metadata,omitempty"`
 	}
 	spendYAML struct {
-		Key          []string `yaml:"key,flow"`
-		Limit        string   `yaml:"limit"`
-		Algorithm    string   `yaml:"algorithm"`
-		Burst        uint32   `yaml:"burst,omitempty"`
-		Cost         uint32   `yaml:"cost"`
-		OnMissingKey string   `yaml:"on_missing_key"`
-		OnStoreError string   `yaml:"on_store_error"`
+		Key          []string       `yaml:"key,flow"`
+		Limit        string         `yaml:"limit"`
+		Algorithm    string         `yaml:"algorithm"`
+		Burst        uint32         `yaml:"burst,omitempty"`
+		Cost         any            `yaml:"cost"`
+		OnMissingKey string         `yaml:"on_missing_key"`
+		OnStoreError string         `yaml:"on_store_error"`
+		Overrides    []overrideYAML `yaml:"overrides,omitempty"`
+	}
+	costYAML struct {
+		From    string `yaml:"from"`
+		Default uint32 `yaml:"default"`
+		Min     uint32 `yaml:"min"`
+		Max     uint32 `yaml:"max"`
+	}
+	overrideYAML struct {
+		Match *matchYAML `yaml:"match"`
+		Limit string     `yaml:"limit"`
+		Burst uint32     `yaml:"burst,omitempty"`
+		Cost  any        `yaml:"cost"`
 	}
 )
 
@@ -178,31 +213,59 @@ func ruleOf(r *rules.Rule) ruleYAML {
 	if r.Action == rules.Limit {
 		y.Spend = &spendYAML{
 			Key: texts(r.Key), Limit: formatLimit(r.Limit), Algorithm: r.Limit.Algorithm.String(), Burst: r.Limit.Burst,
-			Cost: r.Cost, OnMissingKey: missingKeys[r.OnMissingKey], OnStoreError: storePolicies[r.OnStoreError],
+			Cost: costOf(r.Cost, r.CostFrom), OnMissingKey: missingKeys[r.OnMissingKey], OnStoreError: storePolicies[r.OnStoreError],
+		}
+		for i := range r.Overrides {
+			o := &r.Overrides[i]
+			y.Spend.Overrides = append(y.Spend.Overrides, overrideYAML{
+				Match: cmp.Or(matchOf(&o.Match), &matchYAML{}), Limit: formatLimit(o.Limit), Burst: o.Limit.Burst,
+				Cost: costOf(o.Cost, o.CostFrom),
+			})
 		}
 	}
 	return y
 }
 
+// costOf returns a cost as the file has it: a number, or where it comes from.
+func costOf(cost uint32, from *rules.CostFrom) any {
+	if from == nil {
+		return cost
+	}
+	return costYAML{From: from.Attribute.String(), Default: cost, Min: from.Min, Max: from.Max}
+}
+
 func matchOf(m *rules.Match) *matchYAML {
 	y := matchYAML{
 		Hosts: texts(m.Hosts), Methods: m.Methods, Paths: texts(m.Paths), ClientIPs: texts(m.ClientIPs),
-		Headers: map[string]any{},
+		Headers: map[string]any{}, Query: map[string]any{}, Extensions: map[string][]string{}, Metadata: map[string][]string{},
 	}
 	for _, h := range m.Headers {
-		switch h.Presence {
-		case rules.Present:
-			y.Headers[h.Name] = "present"
-		case rules.Absent:
-			y.Headers[h.Name] = "absent"
-		default:
-			y.Headers[h.Name] = h.Values
-		}
+		y.Headers[h.Name] = presenceOf(h.Presence, h.Values)
 	}
-	if len(y.Hosts)+len(y.Methods)+len(y.Paths)+len(y.ClientIPs)+len(y.Headers) == 0 {
+	for _, q := range m.Query {
+		y.Query[q.Name] = presenceOf(q.Presence, q.Values)
+	}
+	for _, e := range m.Extensions {
+		y.Extensions[e.Name] = e.Values
+	}
+	for _, c := range m.Metadata {
+		y.Metadata[c.At.String()] = c.Values
+	}
+	if !m.OnlyHTTP() && len(y.ClientIPs)+len(y.Extensions)+len(y.Metadata) == 0 {
 		return nil
 	}
 	return &y
+}
+
+// presenceOf returns what a header or parameter must be, as the file has it.
+func presenceOf(presence rules.Presence, values []string) any {
+	switch presence {
+	case rules.Present:
+		return "present"
+	case rules.Absent:
+		return "absent"
+	}
+	return values
 }
 
 // formatLimit writes QUOTA/WINDOW.

@@ -20,6 +20,8 @@ func TestTheHashChangesWithMeaningAndNotWithLayout(t *testing.T) {
 		"rules:\n- name: b\n  key: [client_ip]\n  limit: 10/1m\n",
 		"rules:\n- name: a\n  key: [client_ip]\n  limit: 11/1m\n",
 		"rules:\n- name: a\n  key: [client_ip]\n  limit: 10/1m\n  mode: shadow\n",
+		"rules:\n- name: a\n  key: [client_ip]\n  limit: 10/1m\n  cost: {from: header.x-cost}\n",
+		"rules:\n- name: a\n  key: [client_ip]\n  limit: 10/1m\n  overrides: [{match: {}, cost: 2}]\n",
 		"admin: \"\"\nrules:\n- name: a\n  key: [client_ip]\n  limit: 10/1m\n",
 	}
 	for _, text := range same {
@@ -73,6 +75,20 @@ func TestHeaderValuesThatMayBeSecretAreMaskedButCountForTheHash(t *testing.T) {
 	}
 	if text := string(parse(t, "rules: [{name: a, action: deny, match: {headers: {cookie: absent}}}]").Effective()); !strings.Contains(text, "cookie: absent") {
 		t.Errorf("what is no value is masked:\n%s", text)
+	}
+}
+
+func TestSecretsOfQueriesAndOverridesAreMaskedToo(t *testing.T) {
+	c := parse(t, `rules: [{name: a, key: [], limit: 5/1m, match: {query: {API_Key: s3cret, token: present, plan: shown}},
+		overrides: [{match: {headers: {authorization: [s3cret]}, query: {token: [s3cret], plan: also}}, limit: 6/1m}]}]`)
+	text := string(c.Effective())
+	if strings.Contains(text, "s3cret") || strings.Count(text, mask) != 3 || !strings.Contains(text, "shown") ||
+		!strings.Contains(text, "also") || !strings.Contains(text, "token: present") {
+		t.Errorf("the effective form is\n%s", text)
+	}
+	r := c.Rules[0]
+	if r.Match.Query[0].Values[0] != "s3cret" || r.Overrides[0].Match.Headers[0].Values[0] != "s3cret" {
+		t.Error("the rule itself has lost its values")
 	}
 }
 

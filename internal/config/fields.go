@@ -10,17 +10,19 @@ import (
 // The mappings of the file by the words that messages use for them, each with its keys in the order of the
 // documentation.
 const (
-	fileSection        = "the top of the file"
-	logSection         = "log"
-	storeSection       = "store"
-	redisSection       = "store.redis"
-	memorySection      = "store.memory"
-	clientSection      = "client_ip"
-	addressSection     = "client_ip.headers"
-	responseSection    = "response"
-	ruleSection        = "a rule"
-	matchSection       = "match"
-	matchHeaderSection = "match.headers" // its keys are the names of headers
+	fileSection     = "the top of the file"
+	logSection      = "log"
+	storeSection    = "store"
+	redisSection    = "store.redis"
+	memorySection   = "store.memory"
+	clientSection   = "client_ip"
+	addressSection  = "client_ip.headers"
+	responseSection = "response"
+	ruleSection     = "a rule"
+	matchSection    = "match"
+	costSection     = "cost"
+	overrideSection = "an override"
+	namesSection    = "a condition on values" // its keys are whatever is to have a value
 )
 
 var sections = []struct {
@@ -36,8 +38,10 @@ var sections = []struct {
 	{addressSection, []string{"name", "from"}},
 	{responseSection, []string{"headers", "body", "status"}},
 	{ruleSection, []string{"name", "match", "key", "limit", "algorithm", "burst", "cost", "mode", "on_missing_key",
-		"on_store_error", "action"}},
-	{matchSection, []string{"hosts", "methods", "paths", "headers", "client_ips"}},
+		"on_store_error", "overrides", "action"}},
+	{matchSection, []string{"hosts", "methods", "paths", "headers", "query", "client_ips", "extensions", "metadata"}},
+	{costSection, []string{"from", "default", "min", "max"}},
+	{overrideSection, []string{"match", "limit", "burst", "cost"}},
 }
 
 // fields are the keys of one mapping and their values.

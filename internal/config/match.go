@@ -22,9 +22,10 @@ func (f fields) match() (m rules.Match) {
 	m.Paths = each(f, "paths", "a path like /api/* or /static/**", rules.ParsePath)
 	m.ClientIPs = each(f, "client_ips", "an address or a CIDR range like 10.0.0.0/8", rules.ParsePrefix)
 	m.Methods = each(f, "methods", "a method like GET", parseMethod)
-	if headers, ok := f.section("headers", matchHeaderSection); ok {
-		m.Headers = headers.headerConditions()
-	}
+	m.Headers = f.headerConditions()
+	m.Query = f.queryConditions()
+	m.Extensions = f.extensionConditions()
+	m.Metadata = f.metadataConditions()
 	return m
 }
 
@@ -64,53 +65,107 @@ func parseMethod(text string) (string, error) {
 	return text, nil
 }
 
-// headerConditions reads match.headers, in the order of the names: one order for all ways of writing them.
+// named reads a mapping of names to what each must be, in the order of the names: one order for all ways of writing them.
+// what is one of those that are named.
+func named[T any](f fields, key, what string, read func(name, v value) (T, bool)) []T {
+	f, ok := f.section(key, namesSection)
+	if !ok {
+		return nil
+	}
+	if len(f.node.Content) == 0 {
+		f.fail("has no %s, wanted at least one, or %s left out", what, key)
+	}
+	var conditions []T
+	for _, name := range slices.Sorted(slices.Values(f.order)) {
+		if c, ok := read(f.keys[name], f.entries[name]); ok {
+			conditions = append(conditions, c)
+		}
+	}
+	return conditions
+}
+
+// headerConditions reads match.headers.
 func (f fields) headerConditions() []rules.HeaderCondition {
-	if len(f.order) == 0 && len(f.node.Content) == 0 {
-		f.fail("has no header, wanted at least one, or headers left out")
-	}
-	var conditions []rules.HeaderCondition
 	lines := map[string]int{}
-	for _, key := range f.order {
-		at := f.keys[key]
-		if condition, ok := conditionsFor[strings.ToLower(key)]; ok {
+	conditions := named(f, "headers", "header", func(at, v value) (c rules.HeaderCondition, ok bool) {
+		if condition, ok := conditionsFor[strings.ToLower(at.node.Value)]; ok {
 			at.fail("is no header for a rule, wanted match.%s", condition)
-			continue
+			return c, false
 		}
-		name, ok := at.headerName()
-		if !ok {
-			continue
+		if c.Name, ok = at.headerName(); !ok {
+			return c, false
 		}
-		if first, twice := lines[name]; twice {
+		if first, twice := lines[c.Name]; twice {
 			at.fail("the header is here twice, first on line %d, wanted it once", first)
-			continue
+			return c, false
 		}
-		lines[name] = at.node.Line
-		conditions = append(conditions, f.entries[key].headerCondition(name))
-	}
+		lines[c.Name] = at.node.Line
+		c.Presence, c.Values = v.presence()
+		return c, true
+	})
 	slices.SortFunc(conditions, func(a, b rules.HeaderCondition) int { return cmp.Compare(a.Name, b.Name) })
 	return conditions
 }
 
-// headerCondition reads what a header must be: present, absent, one value or a list of values.
-func (v value) headerCondition(name string) rules.HeaderCondition {
-	const want = "present, absent, a value or a list of values"
-	c := rules.HeaderCondition{Name: name}
+func (f fields) queryConditions() []rules.QueryCondition {
+	return named(f, "query", "parameter", func(at, v value) (c rules.QueryCondition, ok bool) {
+		c.Name = at.node.Value
+		c.Presence, c.Values = v.presence()
+		return c, at.isNamed("parameter")
+	})
+}
+
+func (f fields) extensionConditions() []rules.ExtensionCondition {
+	return named(f, "extensions", "extension", func(at, v value) (c rules.ExtensionCondition, ok bool) {
+		return rules.ExtensionCondition{Name: at.node.Value, Values: v.values(wantValues)}, at.isNamed("extension")
+	})
+}
+
+func (f fields) metadataConditions() []rules.MetadataCondition {
+	return named(f, "metadata", "place", func(at, v value) (c rules.MetadataCondition, ok bool) {
+		place, err := rules.ParseMetadataPath(at.node.Value)
+		if err != nil {
+			at.fail("%s", oneLine(err))
+		}
+		return rules.MetadataCondition{At: place, Values: v.values(wantValues)}, err == nil
+	})
+}
+
+// isNamed notes an empty name.
+func (v value) isNamed(what string) bool {
+	if v.node.Value == "" {
+		v.fail("is no name, wanted that of the %s", what)
+		return false
+	}
+	return true
+}
+
+const wantValues = "a value or a list of values"
+
+// presence reads what a header or parameter must be: present, absent, one value or a list of values.
+func (v value) presence() (rules.Presence, []string) {
+	values := v.values("present, absent, " + wantValues)
+	if len(values) == 1 && !v.isList() {
+		switch values[0] {
+		case "present":
+			return rules.Present, nil
+		case "absent":
+			return rules.Absent, nil
+		}
+	}
+	return rules.Values, values
+}
+
+// values reads one text or a list of at least one.
+func (v value) values(want string) (values []string) {
 	entries := []value{v}
 	if v.isList() {
 		entries, _ = v.list(1, want)
 	}
 	for _, entry := range entries {
-		text, ok := entry.text(want)
-		switch {
-		case !ok:
-		case !v.isList() && text == "present":
-			c.Presence = rules.Present
-		case !v.isList() && text == "absent":
-			c.Presence = rules.Absent
-		default:
-			c.Values = append(c.Values, text)
+		if text, ok := entry.text(want); ok {
+			values = append(values, text)
 		}
 	}
-	return c
+	return values
 }

@@ -149,6 +149,78 @@ func TestTheTickKeepsEveryProductExact(t *testing.T) {
 	}
 }
 
+func TestARuleAndItsOverridesHaveTheTickOfTheLargest(t *testing.T) {
+	tests := map[string]time.Duration{
+		"limit: 100/1d, algorithm: grouped_log, overrides: [{match: {}, limit: 4294967295/1d}]":                           time.Second,
+		"limit: 4294967295/1d, algorithm: grouped_log, overrides: [{match: {}, limit: 1/1d}]":                             time.Second,
+		"limit: 1000000/1h, algorithm: token_bucket, overrides: [{match: {}, cost: 2}, {match: {}, burst: 4294967295}]":   10 * time.Millisecond,
+		"limit: 0/366d, algorithm: fixed_window, overrides: [{match: {}, limit: 1/366d}, {match: {}, limit: 5000/8784h}]": 100 * time.Millisecond,
+	}
+	for text, want := range tests {
+		r := parse(t, "rules: [{name: a, key: [], "+text+"}]").Rules[0]
+		if r.Limit.Tick != want {
+			t.Errorf("%s has a tick of %v, want %v", text, r.Limit.Tick, want)
+		}
+		for _, o := range r.Overrides {
+			if l := o.Limit; l.Tick != want || l.Window != r.Limit.Window || l.Algorithm != r.Limit.Algorithm || l.WindowTicks()*uint64(l.Capacity()) >= 1<<51 {
+				t.Errorf("%s has an override with %+v", text, l)
+			}
+		}
+	}
+}
+
+func TestTheBurstOfAnOverrideIsItsOwnElseTheOneWrittenElseItsQuota(t *testing.T) {
+	tests := map[string]uint32{
+		"limit: 10/1s, overrides: [{match: {}, limit: 50/1s}]":                       50,
+		"limit: 10/1s, overrides: [{match: {}, limit: 50/1s, burst: 7}]":             7,
+		"limit: 10/1s, burst: 20, overrides: [{match: {}, limit: 50/1s}]":            20,
+		"limit: 10/1s, burst: 20, overrides: [{match: {}, limit: 50/1s, burst: 60}]": 60,
+		"limit: 10/1s, burst: 20, overrides: [{match: {}, cost: 2}]":                 20,
+		"limit: 10/1s, overrides: [{match: {}, cost: 2}]":                            10,
+		"limit: 0/1s, burst: 20, overrides: [{match: {}, limit: 50/1s}]":             20,
+		"limit: 0/1s, overrides: [{match: {}, limit: 50/1s}]":                        50,
+		"limit: 10/1s, burst: 20, overrides: [{match: {}, limit: 0/1s}]":             0,
+	}
+	for text, want := range tests {
+		c := parse(t, "rules: [{name: a, key: [], algorithm: token_bucket, "+text+"}]")
+		if got := c.Rules[0].Overrides[0].Limit.Burst; got != want {
+			t.Errorf("%s has a burst of %d, want %d", text, got, want)
+		}
+		roundTrip(t, c)
+	}
+}
+
+func TestACostHasTheBoundsOfItsAlgorithmUnlessItStatesItsOwn(t *testing.T) {
+	attribute, err := rules.ParseAttribute("header.x-cost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := func(least, most uint32) *rules.CostFrom {
+		return &rules.CostFrom{Attribute: attribute, Min: least, Max: most}
+	}
+	tests := map[string]struct {
+		cost uint32
+		from *rules.CostFrom
+	}{
+		"cost: 3":                             {3, nil},
+		"cost: {from: header.X-Cost}":         {1, from(1, 10_000)},
+		"cost: {from: header.x-cost, min: 0}": {1, from(0, 10_000)},
+		"cost: {from: header.x-cost, max: 7}": {1, from(1, 7)},
+		"algorithm: grouped_log, cost: {from: header.x-cost, default: 9, min: 9}": {9, from(9, 4_294_967_295)},
+		"cost: 3, overrides: [{match: {}, limit: 6/1m}]":                          {3, nil},
+	}
+	for text, want := range tests {
+		r := parse(t, "rules: [{name: a, key: [], limit: 5/1m, "+text+"}]").Rules[0]
+		if r.Cost != want.cost || !reflect.DeepEqual(r.CostFrom, want.from) {
+			t.Errorf("%s costs %d %+v", text, r.Cost, r.CostFrom)
+		}
+	}
+	r := parse(t, "rules: [{name: a, key: [], limit: 5/1m, cost: {from: header.x-cost}, overrides: [{match: {}, limit: 6/1m}, {match: {}, cost: 2}]}]").Rules[0]
+	if kept, own := r.Overrides[0], r.Overrides[1]; !reflect.DeepEqual(kept.CostFrom, r.CostFrom) || own.CostFrom != nil || own.Cost != 2 {
+		t.Errorf("the overrides cost %+v and %+v", kept, own)
+	}
+}
+
 // D117: a limit of 0 refuses everything and is no fault; the burst of such a bucket has no meaning.
 func TestALimitOfZeroIsValidForEveryAlgorithm(t *testing.T) {
 	for _, algorithm := range limiter.Algorithms {

@@ -2,15 +2,10 @@ package config
 
 import (
 	"fmt"
-	"math"
-	"math/bits"
 	"regexp"
-	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/ratelimitd/ratelimitd/internal/limiter"
 	"github.com/ratelimitd/ratelimitd/internal/rules"
 )
 
@@ -22,7 +17,7 @@ var (
 )
 
 // limitKeys are the keys that only a rule with the action limit has.
-var limitKeys = []string{"key", "limit", "algorithm", "burst", "cost", "on_missing_key", "on_store_error"}
+var limitKeys = []string{"key", "limit", "algorithm", "burst", "cost", "on_missing_key", "on_store_error", "overrides"}
 
 const wantName = "1 to 64 lower-case letters, digits or hyphens"
 
@@ -32,6 +27,7 @@ var ruleName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 type decodedRule struct {
 	rule rules.Rule
 	fields
+	overrides []fields // of each override of the rule
 }
 
 // rules reads the list of rules; policy is that of a rule without its own.
@@ -103,15 +99,15 @@ func (v value) decode(policy rules.StorePolicy) (decodedRule, bool) {
 		r.Match = match.match()
 	}
 	if r.Action == rules.Limit {
-		f.spend(&r)
-		return decodedRule{r, f}, true
+		overrides := f.spend(&r)
+		return decodedRule{r, f, overrides}, true
 	}
 	for _, key := range limitKeys {
 		if at, ok := f.keys[key]; ok {
 			at.fail("does not go with action: %s, wanted it left out", actions[r.Action])
 		}
 	}
-	return decodedRule{r, f}, true
+	return decodedRule{r, f, nil}, true
 }
 
 func (v value) ruleName() string {
@@ -122,20 +118,15 @@ func (v value) ruleName() string {
 	return name
 }
 
-// spend reads what only a limit rule has.
-func (f fields) spend(r *rules.Rule) {
+// spend reads what only a limit rule has, and returns the fields of its overrides.
+func (f fields) spend(r *rules.Rule) []fields {
 	if v, ok := f.require("key", "what separates one bucket from another, like [client_ip], or [] for one bucket for all"); ok {
 		r.Key = v.key()
 	}
-	f.limit(r)
-	if v, ok := f.get("cost"); ok {
-		most := uint64(math.MaxUint32)
-		if r.Limit.Algorithm == limiter.SlidingLog {
-			most = limiter.MaxSlidingLogCost
-		}
-		n, _ := v.number(0, most)
-		r.Cost = uint32(n)
-	}
+	burst := f.limit(&r.Limit)
+	f.cost(r.Limit.Algorithm, &r.Cost, &r.CostFrom)
+	overrides := f.overrides(r, burst)
+	setTicks(r)
 	if v, ok := f.get("on_missing_key"); ok {
 		i, _ := v.choice(missingKeys)
 		r.OnMissingKey = rules.MissingKey(i)
@@ -143,108 +134,5 @@ func (f fields) spend(r *rules.Rule) {
 	if v, ok := f.get("on_store_error"); ok {
 		r.OnStoreError = v.storePolicy()
 	}
-}
-
-// key reads the attributes that make up a bucket's key.
-func (v value) key() []rules.Attribute {
-	entries, _ := v.list(0, "a list of attributes like [client_ip, route]")
-	var key []rules.Attribute
-	seen := map[string]bool{}
-	for _, entry := range entries {
-		text, ok := entry.text("an attribute like client_ip or header.x-api-key")
-		if !ok {
-			continue
-		}
-		attribute, err := rules.ParseAttribute(text)
-		switch {
-		case err != nil:
-			entry.fail("%s%s", oneLine(err), didYouMean(nearestAttribute(text)))
-		case attribute.String() == "header.host":
-			entry.fail("%s is in no request, as Envoy sends it as :authority, wanted host", quote(text))
-		case seen[attribute.String()]:
-			entry.fail("%s is here twice, wanted each attribute once", quote(text))
-		default:
-			seen[attribute.String()] = true
-			key = append(key, attribute)
-		}
-	}
-	return key
-}
-
-// nearestAttribute returns the attribute that a misspelt one means; "" when that is unknown.
-func nearestAttribute(text string) string {
-	kind, name, ok := strings.Cut(text, ".")
-	if ok && name != "" && kind != "header" && nearest(kind, []string{"header"}) != "" {
-		return "header." + name
-	}
-	return nearest(text, []string{"client_ip", "method", "host", "path", "route"})
-}
-
-// limit reads limit, algorithm and burst, which bound each other.
-func (f fields) limit(r *rules.Rule) {
-	l := &r.Limit
-	l.Algorithm = f.algorithm()
-	if v, ok := f.require("limit", "QUOTA/WINDOW like 100/1m"); ok {
-		text, ok := v.text("QUOTA/WINDOW like 100/1m")
-		if ok {
-			v.quota(l, text)
-		}
-	}
-	l.Burst = f.burst(l)
-	l.Tick = limiter.TickFor(l.Capacity(), l.Window)
-}
-
-// algorithm returns the algorithm of a rule; none if it cannot be told, so that nothing is held against its bounds.
-func (f fields) algorithm() limiter.Algorithm {
-	v, ok := f.get("algorithm")
-	switch {
-	case !ok && f.meant["algorithm"]:
-		return 0
-	case !ok:
-		return limiter.SlidingLog
-	}
-	i, ok := v.choice(limiter.Algorithms)
-	if !ok {
-		return 0
-	}
-	return limiter.Algorithm(i + 1)
-}
-
-func (v value) quota(l *limiter.Limit, text string) {
-	var err error
-	l.Quota, l.Window, err = parseLimit(text)
-	switch {
-	case err != nil:
-		v.fail("%v", err)
-	case l.Algorithm == limiter.SlidingLog && l.Quota > limiter.MaxSlidingLogQuota:
-		v.fail("%s is too much for sliding_log, wanted a quota of at most %d, or grouped_log",
-			quote(text), limiter.MaxSlidingLogQuota)
-	}
-}
-
-// burst returns the burst of a limit: 0 if it is no token bucket, or one that never fills.
-func (f fields) burst(l *limiter.Limit) uint32 {
-	burst := l.Quota
-	if v, ok := f.get("burst"); ok {
-		n, ok := v.number(1, math.MaxUint32)
-		burst = uint32(n)
-		switch {
-		case l.Algorithm == 0:
-		case l.Algorithm != limiter.TokenBucket:
-			f.keys["burst"].fail("does not go with algorithm: %s, wanted algorithm: token_bucket", l.Algorithm)
-		case ok && l.Quota > 0 && tooSlow(burst, l):
-			v.fail("%d takes longer than 3660d to refill at %s, wanted a smaller burst or a larger quota", burst, formatLimit(*l))
-		}
-	}
-	if l.Algorithm != limiter.TokenBucket || l.Quota == 0 {
-		return 0
-	}
-	return burst
-}
-
-// tooSlow reports whether burst·window/quota is above its bound.
-func tooSlow(burst uint32, l *limiter.Limit) bool {
-	needHigh, needLow := bits.Mul64(uint64(burst), uint64(l.Window/time.Millisecond))
-	high, low := bits.Mul64(uint64(l.Quota), uint64(limiter.MaxBurstLifetime/time.Millisecond))
-	return needHigh > high || needHigh == high && needLow > low
+	return overrides
 }

@@ -126,21 +126,50 @@ func (s *survey) keys() {
 	}
 }
 
-// limits warns of the numbers of a rule that do not suit the algorithm or each other.
+// limits warns of the numbers of a rule and its overrides that do not suit the algorithm or each other.
 func (r *subject) limits() {
-	l := r.rule.Limit
-	at := r.entries["limit"]
+	if l := r.rule.Limit; l.Algorithm == limiter.FixedWindow && l.Window == 7*day {
+		r.entries["limit"].warn("a fixed_window of a week begins on Thursday 00:00 UTC, as the Unix epoch did, wanted another " +
+			"window or algorithm if it should not")
+	}
+	r.suits(r.rule.Limit)
+	r.affords(r.rule.Limit, r.rule.Cost, r.rule.CostFrom)
+	for i, f := range r.overrides {
+		o := &r.rule.Overrides[i]
+		f.suits(o.Limit)
+		f.affords(o.Limit, o.Cost, o.CostFrom)
+	}
+}
+
+// suits warns of a limit, if it is written here, that does not suit its algorithm.
+func (f fields) suits(l limiter.Limit) {
+	at, ok := f.get("limit")
 	switch {
+	case !ok:
 	case l.Algorithm == limiter.SlidingCounter && l.Quota > 0 && l.Quota < 10:
 		at.warn("sliding_counter is coarse below a quota of 10, wanted sliding_log, which is exact")
 	case l.Algorithm == limiter.SlidingLog && l.Quota > 1_000:
 		at.warn("sliding_log keeps a time for each of %d units in each bucket, wanted grouped_log above a quota of 1000", l.Quota)
-	case l.Algorithm == limiter.FixedWindow && l.Window == 7*day:
-		at.warn("a fixed_window of a week begins on Thursday 00:00 UTC, as the Unix epoch did, wanted another window or " +
-			"algorithm if it should not")
 	}
-	if l.Quota > 0 && l.NeverPasses(r.rule.Cost) {
-		r.entries["cost"].warn("%d is above the %d that the bucket holds, so every request is refused, wanted at most that",
-			r.rule.Cost, l.Capacity())
+}
+
+// affords warns of a cost above what the bucket holds, at the first of the numbers that are written here and make it so.
+func (f fields) affords(l limiter.Limit, cost uint32, from *rules.CostFrom) {
+	written := f.replaces()
+	if written == nil {
+		return
+	}
+	const above = "%d is above the %d that the bucket holds, so %s is refused, wanted at most that"
+	switch at := written[0]; {
+	case l.Quota == 0:
+	case from == nil && l.NeverPasses(cost):
+		at.warn(above, cost, l.Capacity(), "every request")
+	case from != nil && l.NeverPasses(from.Min):
+		at.warn("a min of "+above, from.Min, l.Capacity(), "every request")
+	case from != nil && l.NeverPasses(cost):
+		at.warn("a default of "+above, cost, l.Capacity(), "each request that states no cost")
+	}
+	if at, ok := f.get("cost"); ok && from != nil && slices.Contains([]string{"client_ip", "path", "route"}, from.Attribute.String()) {
+		at.warn("%s is never a number, so each request costs the default, wanted an attribute that states a cost", from.Attribute)
 	}
 }

@@ -37,7 +37,7 @@ type Metrics struct {
 	untrustedHeader prometheus.Counter
 	clientUnknown   prometheus.Counter
 
-	decisions, denials, keyMissing *prometheus.CounterVec
+	decisions, denials, keyMissing, invalidCost *prometheus.CounterVec
 
 	storeSeconds *prometheus.HistogramVec
 	storeErrors  *prometheus.CounterVec
@@ -66,6 +66,8 @@ func New(reg prometheus.Registerer) *Metrics {
 			"Refusals by each rule, by reason.", "rule", "reason"),
 		keyMissing: counters(f, "ratelimitd_key_missing_total",
 			"Requests that lacked a part of the rule's key.", "rule"),
+		invalidCost: counters(f, "ratelimitd_invalid_cost_total",
+			"Requests that stated a cost to the rule which is no whole number, and so cost its default.", "rule"),
 		storeSeconds: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "ratelimitd_store_duration_seconds", Buckets: durationBuckets,
 			Help: "Time that one take from the store took, in seconds; result is ok or error.",

@@ -29,6 +29,7 @@ func everything() *prometheus.Registry {
 	rule.Allowed()
 	rule.ShadowDenied()
 	rule.KeyMissing()
+	rule.InvalidCost()
 	rule.Denied("limit")
 	return reg
 }

@@ -7,8 +7,8 @@ var denialReasons = []string{"limit", "limit_zero", "cost", "key_missing", "rule
 
 // Rule counts for one rule.
 type Rule struct {
-	allowed, denied, shadowDenied, keyMissing prometheus.Counter
-	denials                                   map[string]prometheus.Counter // by reason
+	allowed, denied, shadowDenied, keyMissing, invalidCost prometheus.Counter
+	denials                                                map[string]prometheus.Counter // by reason
 }
 
 // Rule returns the counters of the rule of that name, creating at 0 those that are new. A rule that outlives a reload
@@ -19,6 +19,7 @@ func (m *Metrics) Rule(name string) *Rule {
 		denied:       m.decisions.WithLabelValues(name, "denied"),
 		shadowDenied: m.decisions.WithLabelValues(name, "shadow_denied"),
 		keyMissing:   m.keyMissing.WithLabelValues(name),
+		invalidCost:  m.invalidCost.WithLabelValues(name),
 		denials:      make(map[string]prometheus.Counter, len(denialReasons)),
 	}
 	for _, reason := range denialReasons {
@@ -43,3 +44,6 @@ func (r *Rule) ShadowDenied() { r.shadowDenied.Inc() }
 
 // KeyMissing counts a request that lacked a part of the rule's key.
 func (r *Rule) KeyMissing() { r.keyMissing.Inc() }
+
+// InvalidCost counts a request that stated a cost to the rule which is no whole number.
+func (r *Rule) InvalidCost() { r.invalidCost.Inc() }

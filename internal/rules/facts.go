@@ -38,11 +38,11 @@ func (f *facts) clientAddress() (client netip.Addr, known bool) {
 	return f.client, !f.clientUnknown
 }
 
-// match reports whether all conditions of the rule hold, and the route: the text of the first path pattern that matched,
-// or `*`. The client's address comes last, so that it is asked for only by rules that hinge on it.
-func (f *facts) match(r *compiledRule) (route string, ok bool) {
-	m := &r.Match
-	if r.needsHTTP && !f.req.HTTP {
+// match reports whether all conditions hold, and the route: the text of the first path pattern that matched, or `*`. With
+// all, every value of a repeated header or query parameter must match; without, one is enough. The client's address comes
+// last, so that it is asked for only by rules that hinge on it.
+func (f *facts) match(m *Match, all bool) (route string, ok bool) {
+	if !f.req.HTTP && m.OnlyHTTP() {
 		return "", false
 	}
 	if len(m.Methods) > 0 && !slices.Contains(m.Methods, f.req.Method) {
@@ -57,16 +57,38 @@ func (f *facts) match(r *compiledRule) (route string, ok bool) {
 			return "", false
 		}
 	}
-	for i := range m.Headers {
-		if !m.Headers[i].holds(f.req, r.Action == Allow) {
-			return "", false
-		}
+	if !f.matchValues(m, all) {
+		return "", false
 	}
 	if len(m.ClientIPs) > 0 {
 		client, known := f.clientAddress()
 		return route, known && containsAddress(m.ClientIPs, client)
 	}
 	return route, true
+}
+
+func (f *facts) matchValues(m *Match, all bool) bool {
+	for i := range m.Headers {
+		if !m.Headers[i].holds(f.req, all) {
+			return false
+		}
+	}
+	for i := range m.Query {
+		if !m.Query[i].holds(f.req, all) {
+			return false
+		}
+	}
+	for i := range m.Extensions {
+		if !m.Extensions[i].holds(f.req) {
+			return false
+		}
+	}
+	for i := range m.Metadata {
+		if !m.Metadata[i].holds(f.req) {
+			return false
+		}
+	}
+	return true
 }
 
 func (f *facts) matchHost(patterns []HostPattern) bool {
@@ -87,23 +109,47 @@ func (f *facts) matchPath(patterns []PathPattern) (route string, ok bool) {
 	return "", false
 }
 
-// value returns an attribute other than the client's address. ok is false when it is missing: absent, empty or, for a
-// header, repeated; Envoy joins repeated lines with commas, so a comma counts as one.
-func (f *facts) value(a Attribute, route string) (value string, ok bool) {
+// value returns an attribute as text and how often the request has it; of several values it is any. Envoy joins repeated
+// header lines with commas, so a header with a comma counts as repeated.
+func (f *facts) value(a Attribute, route string) (value string, count int) {
+	switch a.kind {
+	case clientAttribute:
+		client, known := f.clientAddress()
+		return once(client.String(), known)
+	case routeAttribute:
+		return route, 1
+	case principalAttribute:
+		return once(f.req.Principal, f.req.Principal != "")
+	case extensionAttribute:
+		value, ok := f.req.Extensions[a.name]
+		return once(value, ok)
+	case metadataAttribute:
+		return once(f.req.metadata(a.metadata))
+	}
+	if !f.req.HTTP {
+		return "", 0
+	}
 	switch a.kind {
 	case methodAttribute:
-		value = f.req.Method
+		return once(f.req.Method, f.req.Method != "")
 	case hostAttribute:
-		value = f.host
+		return once(f.host, f.host != "")
 	case pathAttribute:
-		value = f.path
-	case routeAttribute:
-		return route, true
+		return once(f.path, f.path != "")
 	case headerAttribute:
-		var lines int
-		if value, lines = f.req.header(a.header); lines > 1 || strings.Contains(value, ",") {
-			return "", false
-		}
+		value, count = f.req.header(a.name)
+		return value, count + strings.Count(value, ",")
+	case queryAttribute:
+		return only(f.req.query(a.name))
+	case cookieAttribute:
+		return only(f.req.cookie(a.name))
 	}
-	return value, f.req.HTTP && value != ""
+	return "", 0
+}
+
+func once(value string, ok bool) (string, int) {
+	if !ok {
+		return "", 0
+	}
+	return value, 1
 }

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Presence is what a header condition asks for. The zero value asks for one of its values.
+// Presence is what a condition on a header or query parameter asks for. The zero value asks for one of its values.
 type Presence uint8
 
-// The kinds of header condition.
+// The kinds of condition.
 const (
-	Values  Presence = iota // the header has one of the listed values
-	Present                 // the header is there, even empty
-	Absent                  // the request has no such header
+	Values  Presence = iota // it has one of the listed values
+	Present                 // it is there, even empty
+	Absent                  // the request does not have it
 )
 
 // HeaderCondition is a condition on one header. A request without HTTP fails every one, Absent too.

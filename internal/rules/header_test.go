@@ -78,7 +78,8 @@ func TestAHeaderNameIsATokenInLowerCase(t *testing.T) {
 }
 
 func TestAttributesAreReadAndShown(t *testing.T) {
-	for _, text := range []string{"client_ip", "method", "host", "path", "route", "header.x-api-key"} {
+	for _, text := range []string{"client_ip", "method", "host", "path", "route", "header.x-api-key", "principal", "query.filter[a b]", "query.a.b",
+		"cookie.__Host-sid", "extension.tier", "metadata.envoy.filters.http.jwt_authn:payload.sub", "metadata.n:a:b.c"} {
 		if a, err := ParseAttribute(text); err != nil || fmt.Sprint(a) != text {
 			t.Errorf("ParseAttribute(%q) = %v, %v", text, a, err)
 		}
@@ -87,7 +88,8 @@ func TestAttributesAreReadAndShown(t *testing.T) {
 	if lower, _ := ParseAttribute("header.x-api-key"); upper != lower {
 		t.Errorf("%v is not %v: the case of a header's name makes another bucket", upper, lower)
 	}
-	for _, text := range []string{"", "ip", "Path", "header", "header.", "header.a b", "headers.a", "path "} {
+	for _, text := range []string{"", "ip", "Path", "header", "header.", "header.a b", "headers.a", "path ", "principal.a", "query", "query.",
+		"cookie.", "cookie.a=b", "cookie.a;b", "cookie.a b", "extension.", "metadata.", "metadata.n", "metadata.:a", "metadata.n:", "metadata.n:a..b"} {
 		if a, err := ParseAttribute(text); err == nil {
 			t.Errorf("%q is accepted as %v", text, a)
 		}

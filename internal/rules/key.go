@@ -19,9 +19,11 @@ import (
 //	  what the value is       1 byte
 //	  value                   sized
 //
-// where sized is a length of 4 bytes and the bytes themselves, and numbers are big-endian. An address is its 4 or 16
-// bytes. Nothing a client sends can shift a border or pass for a value of another kind, and the hash hides the values from
-// who reads the store. The layout is what buckets are found by: a change to it starts every bucket afresh.
+// where the attribute's text is what the configuration says, the name of a header in lower case, and sized is a length of
+// 4 bytes and the bytes themselves; numbers are big-endian. An address is its 4 or 16 bytes. Nothing a client sends can
+// shift a border or pass for a value of another kind, and the hash hides the values from who reads the store. The numbers of
+// limit, cost and overrides are not in it. The layout is what buckets are found by: a change to it starts every bucket
+// afresh.
 const (
 	ownValue    byte = 1 // the attribute's value
 	clientValue byte = 2 // the client's address in place of a missing value
@@ -69,7 +71,7 @@ func (f *facts) findBucket(r *compiledRule, route string) bucket {
 			text = f.appendClient(append(text, ownValue), &found)
 			continue
 		}
-		if value, ok := f.value(attribute, route); ok {
+		if value, count := f.value(attribute, route); count == 1 && value != "" {
 			text = appendSized(append(text, ownValue), value)
 			continue
 		}

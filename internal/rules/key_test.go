@@ -54,6 +54,8 @@ func TestABucketIsFoundAgainWhateverItsNumbers(t *testing.T) { // DESIGN §4.6, 
 		"window":    {func(r *Rule) { r.Limit.Window = time.Hour }, true},
 		"burst":     {func(r *Rule) { r.Limit.Burst = 2 }, true},
 		"cost":      {func(r *Rule) { r.Cost = 2 }, true},
+		"cost from": {func(r *Rule) { r.CostFrom = costFrom("method", 1, 9) }, true},
+		"overrides": {func(r *Rule) { r.Overrides = []Override{{Limit: r.Limit}} }, true},
 		"mode":      {func(r *Rule) { r.Shadow = true }, true},
 		"match":     {func(r *Rule) { r.Match.Methods = []string{"GET"} }, true},
 		"no tick":   {func(r *Rule) { r.Limit.Tick = 0 }, true}, // one millisecond as well

@@ -10,8 +10,8 @@ type Header struct{ Name, Value string }
 // Request is what the rules may know of one request: a plain value, taken from the wire as it is. The zero value is a
 // connection of which nothing is known.
 type Request struct {
-	// HTTP says that there is an HTTP request. Without it (an L4 check) only Peer and EnvoyClient mean anything, and every
-	// condition on HTTP fails.
+	// HTTP says that there is an HTTP request. Without it (an L4 check) Method, Host, Path and Headers mean nothing, and
+	// every condition on HTTP fails.
 	HTTP bool
 	// Method, Host and Path are raw; Path has the query string with it.
 	Method, Host, Path string
@@ -21,4 +21,10 @@ type Request struct {
 	Peer netip.Addr
 	// EnvoyClient is the client address as Envoy itself sees it (gRPC metadata x-ratelimitd-client); "" when not sent.
 	EnvoyClient string
+	// Principal is who the client's certificate says it is; "" without one.
+	Principal string
+	// Extensions are what Envoy's configuration says about the route (context_extensions); it may be nil.
+	Extensions map[string]string
+	// Metadata is what Envoy's other filters say about the request; nil when there is none.
+	Metadata Metadata
 }

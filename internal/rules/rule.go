@@ -51,8 +51,13 @@ type Rule struct {
 	Key []Attribute
 	// Limit has its Tick set.
 	Limit limiter.Limit
-	// Cost is how many units each request spends: 0 … 2^32−1; 0 only looks.
-	Cost         uint32
+	// Cost is how many units each request spends: 0 … 2^32−1; 0 only looks. With CostFrom it is what a request spends that
+	// does not state its cost, or not as it should: CostFrom.Min … CostFrom.Max.
+	Cost uint32
+	// CostFrom is where a request states its cost; nil when each costs the same.
+	CostFrom *CostFrom
+	// Overrides replace Limit, Cost and CostFrom: the first whose match holds does.
+	Overrides    []Override
 	OnMissingKey MissingKey
 	OnStoreError StorePolicy
 }
@@ -63,6 +68,17 @@ type Match struct {
 	Hosts     []HostPattern
 	Methods   []string // upper case
 	Paths     []PathPattern
-	Headers   []HeaderCondition
 	ClientIPs []netip.Prefix // seen with the full address, whatever the prefix that groups keys
+
+	// Of the conditions on values all must hold, each with any one of its values.
+
+	Headers    []HeaderCondition
+	Query      []QueryCondition
+	Extensions []ExtensionCondition
+	Metadata   []MetadataCondition
+}
+
+// OnlyHTTP reports whether a request without HTTP fails the match whatever else it has.
+func (m *Match) OnlyHTTP() bool {
+	return len(m.Hosts)+len(m.Methods)+len(m.Paths)+len(m.Headers)+len(m.Query) > 0
 }

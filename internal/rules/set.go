@@ -19,8 +19,7 @@ type Set struct {
 
 type compiledRule struct {
 	*Rule
-	needsHTTP bool   // has a condition on HTTP
-	keyHead   []byte // of a limit rule's keys
+	keyHead []byte // of a limit rule's keys
 }
 
 // NewSet prepares the rules, given in file order with unique names. It keeps a copy of the list.
@@ -49,12 +48,11 @@ func (s *Set) Rules() []*Rule {
 }
 
 func (s *Set) add(r *Rule) {
-	m := &r.Match
-	compiled := compiledRule{Rule: r, needsHTTP: len(m.Hosts)+len(m.Methods)+len(m.Paths)+len(m.Headers) > 0}
+	compiled := compiledRule{Rule: r}
 	if r.Action == Limit {
 		compiled.keyHead = keyHead(r)
 	}
-	s.index.add(int32(len(s.rules)), m)
+	s.index.add(int32(len(s.rules)), &r.Match)
 	s.rules = append(s.rules, compiled)
 }
 
@@ -72,6 +70,8 @@ type Applied struct {
 	Missing []*Rule
 	// Refused are those of Missing that refuse the request for it, shadow rules too.
 	Refused []*Rule
+	// InvalidCost are the rules of Rules to which the request stated a cost that is none.
+	InvalidCost []*Rule
 	// ClientUnknown says that a rule needed the client's address and there is none.
 	ClientUnknown bool
 	// UntrustedHeader says that a rule needed the client's address and that a header with one was there but not believed.
@@ -89,7 +89,7 @@ func (s *Set) Apply(req *Request) Applied {
 func (s *Set) evaluate(f *facts, numbers []int32) (a Applied) {
 	for i, number := range numbers {
 		r := &s.rules[number]
-		route, ok := f.match(r)
+		route, ok := f.match(&r.Match, r.Action == Allow)
 		if !ok {
 			continue
 		}
@@ -122,23 +122,21 @@ func (a *Applied) addLimit(f *facts, r *compiledRule, route string, left int) {
 		left = min(left, 8)
 		a.Hits, a.Rules = make([]limiter.Hit, 0, left), make([]*Rule, 0, left)
 	}
-	a.Hits = append(a.Hits, limiter.Hit{Rule: r.Name, Key: found.key, Limit: r.Limit, Cost: r.Cost, Shadow: r.Shadow})
+	numbers := f.numbers(r)
+	cost, valid := f.costOf(numbers, route)
+	if !valid {
+		a.InvalidCost = append(a.InvalidCost, r.Rule)
+	}
+	a.Hits = append(a.Hits, limiter.Hit{Rule: r.Name, Key: found.key, Limit: numbers.limit, Cost: cost, Shadow: r.Shadow})
 	a.Rules = append(a.Rules, r.Rule)
 }
 
-// Headers returns the names of the headers that the rules, their keys and the client's address are read from, and
-// content-type, by which gRPC requests are told; sorted, in lower case, each once. Envoy must hand these over.
+// Headers returns the names of the headers that the rules, their keys, costs and overrides and the client's address are
+// read from, and content-type, by which gRPC requests are told; sorted, in lower case, each once. Envoy must hand these over.
 func (s *Set) Headers() []string {
 	names := []string{"content-type"}
-	for i := range s.rules {
-		for _, condition := range s.rules[i].Match.Headers {
-			names = append(names, condition.Name)
-		}
-		for _, attribute := range s.rules[i].Key {
-			if attribute.kind == headerAttribute {
-				names = append(names, attribute.header)
-			}
-		}
+	for i := range s.list {
+		names = append(names, s.list[i].headers()...)
 	}
 	if s.client.From == FromHeaders {
 		names = append(names, ForwardedFor)
@@ -148,4 +146,32 @@ func (s *Set) Headers() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// headers returns the names of the headers that the rule reads, in any order.
+func (r *Rule) headers() (names []string) {
+	matches, costs := []*Match{&r.Match}, []*CostFrom{r.CostFrom}
+	for i := range r.Overrides {
+		matches, costs = append(matches, &r.Overrides[i].Match), append(costs, r.Overrides[i].CostFrom)
+	}
+	for _, match := range matches {
+		for _, condition := range match.Headers {
+			names = append(names, condition.Name)
+		}
+	}
+	attributes := slices.Clone(r.Key)
+	for _, from := range costs {
+		if from != nil {
+			attributes = append(attributes, from.Attribute)
+		}
+	}
+	for _, attribute := range attributes {
+		switch attribute.kind {
+		case headerAttribute:
+			names = append(names, attribute.name)
+		case cookieAttribute:
+			names = append(names, cookieHeader)
+		}
+	}
+	return names
 }
