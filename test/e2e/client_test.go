@@ -126,3 +126,34 @@ static_resources:
 		_ = c.Close()
 	}
 }
+
+// A request may state its cost, and a plan, its own limit: through a real Envoy.
+func TestCostsAndOverridesComeFromTheRequest(t *testing.T) {
+	e := newEdge(t, `
+rules:
+- name: units
+  match: {paths: [/**]}
+  key: [query.user]
+  limit: 10/10m
+  cost: {from: header.x-cost, max: 5}
+  overrides: [{match: {headers: {x-plan: pro}}, limit: 20/10m}]`)
+	for _, row := range []struct {
+		path      string
+		headers   []string
+		code      int
+		remaining string
+	}{
+		{"/a?user=u", []string{"X-Cost", "3"}, 200, "7"},
+		{"/b?x=1&user=%75", []string{"X-Cost", "-4"}, 200, "6"},
+		{"/a?user=u", []string{"X-Cost", "5000"}, 200, "1"},
+		{"/a?user=u", []string{"X-Cost", "2"}, 429, "0"},
+		{"/a?user=u", []string{"X-Cost", "2", "X-Plan", "pro"}, 200, "9"},
+		{"/a?user=u", []string{"X-Cost", "2", "X-Plan", "pro", "X-Plan", "free"}, 429, "0"},
+		{"/a?user=v", nil, 200, "9"},
+	} {
+		a := e.get(row.path, row.headers...)
+		if got := a.header.Get("X-RateLimit-Remaining"); a.code != row.code || got != row.remaining {
+			t.Errorf("%s %v: %d, %s left, want %d, %s", row.path, row.headers, a.code, got, row.code, row.remaining)
+		}
+	}
+}
