@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"slices"
 	"sync/atomic"
@@ -76,10 +75,11 @@ func (l *lane) run(ctx context.Context, tried chan<- struct{}) {
 	}
 }
 
-// probe spends from a bucket that no rule has. It writes, so that a replica, which answers all else, counts as away.
-var probe = Hit{Key: Key([]byte("ratelimitd probe")), Limit: Limit{Algorithm: FixedWindow, Quota: math.MaxUint32, Window: time.Second}, Cost: 1}
+// probe asks about a bucket that no rule has.
+var probe = Hit{Key: Key([]byte("ratelimitd probe")), Limit: Limit{Algorithm: SlidingLog, Quota: 1, Window: time.Second}}
 
-// connect makes one attempt to reach Redis, to load the script and to run it: a Redis that cannot is as good as away.
+// connect makes one attempt to reach Redis, to load the script, to run it and to write: a Redis that cannot, such as a
+// replica, is as good as away.
 func (s *Redis) connect(ctx context.Context) (*redis.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.connectTimeout())
 	defer cancel()
@@ -88,9 +88,12 @@ func (s *Redis) connect(ctx context.Context) (*redis.Client, error) {
 	client := redis.NewClient(&options)
 	err := client.ScriptLoad(ctx, lua.Driver).Err()
 	if err == nil {
-		spend := redis.NewIntSliceCmd(ctx, s.arguments([]Hit{probe})...)
-		_ = client.Process(ctx, spend) // the command keeps the error
-		err = spend.Err()
+		look := redis.NewIntSliceCmd(ctx, s.arguments([]Hit{probe})...)
+		_ = client.Process(ctx, look) // the command keeps the error
+		err = look.Err()
+	}
+	if err == nil {
+		err = client.Set(ctx, s.key(probe.Key), "", time.Millisecond).Err() // gone at once
 	}
 	if err != nil {
 		_ = client.Close()
