@@ -255,7 +255,7 @@ func TestASuccessorOnTheSameSocketLosesNoCheck(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(200 * time.Millisecond)
+	eventually(t, 5*time.Second, "checks under way", func() bool { return sent.Load() > 100 })
 	harness.Serve(t, binary, socket, limits("1000000/1h"))
 	old.Signal(syscall.SIGTERM)
 	if code := old.Wait(); code != 0 {

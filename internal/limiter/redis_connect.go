@@ -20,7 +20,7 @@ const (
 	// minConnectTimeout is the least that bounds one attempt to connect. A handshake is several round trips, which must not
 	// be held to the budget of a take; and Redis is to be found again within a second.
 	minConnectTimeout = 500 * time.Millisecond
-	// reconnectPause lies between two attempts.
+	// reconnectPause lies between the beginnings of two attempts.
 	reconnectPause = 100 * time.Millisecond
 	// reportInterval is how often the log may hear that Redis was lost or is back.
 	reportInterval = time.Second
@@ -49,10 +49,12 @@ func (s *Redis) Start(ctx context.Context) {
 	s.running.Go(func() { r.run(ctx) })
 }
 
-// run keeps the lane connected until ctx ends. It tells tried when the first attempt is over.
+// run keeps the lane connected until ctx ends. It tells tried when the first attempt is over. Attempts begin a pause apart
+// at least, also where connections are made and lost at once.
 func (l *lane) run(ctx context.Context, tried chan<- struct{}) {
 	defer l.busySince.Store(down)
 	for first := true; ctx.Err() == nil; first = false {
+		pause := time.After(reconnectPause)
 		client, err := l.store.connect(ctx)
 		if err == nil {
 			l.busySince.Store(idle)
@@ -66,11 +68,10 @@ func (l *lane) run(ctx context.Context, tried chan<- struct{}) {
 		if err == nil {
 			l.serve(ctx, client)
 			_ = client.Close()
-			continue
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(reconnectPause):
+		case <-pause:
 		}
 	}
 }
@@ -154,14 +155,20 @@ func (r *reporter) report() {
 	s := r.store
 	failed, answered := s.failed.Swap(0), s.answered.Swap(0)
 	fails := failed > 0 || answered == 0 && !s.answers(time.Now())
-	switch err := s.trouble.Load(); {
-	case fails && !r.failing && err != nil:
-		s.log.Warn("redis fails: requests are decided by on_store_error", zap.Int64("failed", failed),
-			zap.Int64("answered", answered), zap.String("reason", ErrorReason(*err)), zap.Error(*err))
-	case !fails && r.failing:
-		s.log.Info("redis answers again")
+	if fails == r.failing {
+		return
 	}
 	r.failing = fails
+	if !fails {
+		s.log.Info("redis answers again")
+		return
+	}
+	err := errCircuitOpen
+	if trouble := s.trouble.Load(); trouble != nil {
+		err = *trouble
+	}
+	s.log.Warn("redis fails: requests are decided by on_store_error", zap.Int64("failed", failed),
+		zap.Int64("answered", answered), zap.String("reason", ErrorReason(err)), zap.Error(err))
 }
 
 // Ready reports whether Redis has answered once and was given the script. It stays true when Redis is lost.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -70,6 +71,7 @@ func (l *load) stop() {
 type proxy struct {
 	listener net.Listener
 	delay    time.Duration // of everything that the server sends
+	made     atomic.Int64  // connections so far
 	mu       sync.Mutex
 	halves   []net.Conn // the connections to the server
 	clients  []net.Conn
@@ -99,6 +101,7 @@ func startProxy(t *testing.T, server string) *proxy {
 				_ = client.Close()
 				continue
 			}
+			p.made.Add(1)
 			p.mu.Lock()
 			p.halves, p.clients = append(p.halves, half), append(p.clients, client)
 			p.mu.Unlock()
@@ -120,6 +123,17 @@ func (p *proxy) answer(client, server net.Conn) {
 		time.Sleep(p.delay)
 		_, _ = client.Write(buffer[:n])
 	}
+}
+
+// cut closes the connections on both sides.
+func (p *proxy) cut() {
+	p.forget()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.clients {
+		_ = c.Close()
+	}
+	p.clients = nil
 }
 
 // forget drops the connections to the server and leaves those of the clients open.
