@@ -53,10 +53,11 @@ func (s *ruleset) count(applied *rules.Applied, o *outcome) {
 	}
 	for i, hit := range o.hits {
 		switch counters := s.counters[o.rules[i]]; {
+		case o.decisions[i].Skipped:
 		case o.decisions[i].Allowed:
 			counters.Allowed()
 		case !hit.Shadow:
-			counters.Denied(string(limiter.RefusalReason(hit)))
+			counters.Denied(string(limiter.RefusalReason(hit, o.decisions[i])))
 		}
 	}
 	if o.unavailable() {

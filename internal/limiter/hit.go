@@ -22,7 +22,18 @@ type Hit struct {
 	Cost uint32
 	// Shadow hits are decided and spent on their own; they neither refuse the others nor are held back by them.
 	Shadow bool
+	// CountDenied hits are spent whoever refuses the take, but never beyond a full bucket; a log then keeps the newest units.
+	CountDenied bool
+	// Ban is for how long the bucket refuses every hit once it has refused this one: 0 … MaxBan, whole milliseconds. Only an
+	// enforced hit that spends something starts a ban, and nothing prolongs one. 0 neither bans nor heeds a ban.
+	Ban time.Duration
+	// Tag decides where in a Redis Cluster the bucket lies: buckets of one tag lie together. It is a part of the bucket's
+	// name there, and unused elsewhere.
+	Tag uint32
 }
+
+// MaxBan bounds Hit.Ban. The configuration refuses what lies outside.
+const MaxBan = 366 * 24 * time.Hour
 
 // Never as a RetryAfter says that the hit can never pass, however long the client waits.
 const Never time.Duration = -1
@@ -41,6 +52,10 @@ type Decision struct {
 	// RetryAfter is the wait after which the same hit passes if nothing else is spent. 0 when allowed; Never when it can
 	// never pass.
 	RetryAfter time.Duration
+	// Banned says that the bucket was banned before the hit came, and refused it for that.
+	Banned bool
+	// Skipped says that the bucket was not asked, because the take was refused without it. The rest is zero then.
+	Skipped bool
 }
 
 // Store keeps the buckets.

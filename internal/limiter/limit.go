@@ -18,6 +18,7 @@ const (
 	SlidingCounter Algorithm = 3 // two counts and a weight: approximate, cheap
 	TokenBucket    Algorithm = 4 // burst, then a steady rate of quota units in each window
 	FixedWindow    Algorithm = 5 // one count for each window aligned to the Unix epoch
+	CalendarWindow Algorithm = 6 // fixed_window too: one count for each day, week, month or year of a calendar
 )
 
 // Algorithms lists the names that the configuration uses, in the order of the constants.
@@ -25,6 +26,9 @@ var Algorithms = []string{"sliding_log", "grouped_log", "sliding_counter", "toke
 
 // String returns the algorithm's name in the configuration.
 func (a Algorithm) String() string {
+	if a == CalendarWindow {
+		a = FixedWindow
+	}
 	if a < 1 || int(a) > len(Algorithms) {
 		return "none"
 	}
@@ -46,8 +50,11 @@ type Limit struct {
 	// Quota is the number of units that may pass in one Window: 0 … 2^32−1 (MaxSlidingLogQuota for SlidingLog). With 0
 	// nothing ever passes.
 	Quota uint32
-	// Window is the length of time for which Quota holds: MinWindow … MaxWindow.
+	// Window is the length of time for which Quota holds: MinWindow … MaxWindow. For CalendarWindow it is Calendar's longest
+	// window.
 	Window time.Duration
+	// Calendar says where the windows of CalendarWindow begin and end; it is zero for the other algorithms.
+	Calendar Calendar
 	// Burst is how many units a full token bucket holds: 1 … 2^32−1. It is 0 for the other algorithms, and for a token
 	// bucket with a quota of 0.
 	Burst uint32

@@ -10,6 +10,7 @@ type Reason string
 const (
 	ReasonNone       Reason = ""            // allowed by the limits
 	ReasonLimit      Reason = "limit"       // a bucket has too little left
+	ReasonBan        Reason = "ban"         // a bucket is banned, since it has refused before
 	ReasonLimitZero  Reason = "limit_zero"  // the limit is 0: nothing ever passes
 	ReasonCost       Reason = "cost"        // the cost is above the limit and can never pass
 	ReasonKeyMissing Reason = "key_missing" // a rule with on_missing_key: deny found a part of its key missing
@@ -37,8 +38,9 @@ func Judge(hits []Hit, decisions []Decision) Verdict {
 			continue
 		}
 		switch d := decisions[i]; {
+		case d.Skipped:
 		case !d.Allowed && (v.Allowed || longer(d.RetryAfter, v.RetryAfter)):
-			v = Verdict{Speaker: i, Reason: RefusalReason(hits[i]), RetryAfter: d.RetryAfter}
+			v = Verdict{Speaker: i, Reason: RefusalReason(hits[i], d), RetryAfter: d.RetryAfter}
 		case d.Allowed && v.Allowed && (v.Speaker < 0 || scarcer(hits[i], d, hits[v.Speaker], decisions[v.Speaker])):
 			v.Speaker = i
 		}
@@ -47,8 +49,10 @@ func Judge(hits []Hit, decisions []Decision) Verdict {
 }
 
 // RefusalReason says why a bucket refused that hit.
-func RefusalReason(h Hit) Reason {
+func RefusalReason(h Hit, d Decision) Reason {
 	switch {
+	case d.Banned:
+		return ReasonBan
 	case h.Limit.Quota == 0:
 		return ReasonLimitZero
 	case h.Limit.NeverPasses(h.Cost):
