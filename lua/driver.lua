@@ -1,43 +1,76 @@
 -- Decides the hits of one request at one instant. The enforced hits are spent all or none; each shadow hit is decided and
--- spent on its own.
+-- spent on its own, and so is each counted hit of a request that is refused.
 --
 -- KEYS[i]  the bucket of hit i; no two of them are the same
--- ARGV[1]  the hits, 22 bytes each, big-endian:
---            u8   algorithm: 1 sliding_log, 2 grouped_log, 3 sliding_counter, 4 token_bucket, 5 fixed_window
---            u8   1 for a shadow hit, else 0
+-- ARGV[1]  the hits, one after the other, big-endian:
+--            u8   algorithm: 1 sliding_log, 2 grouped_log, 3 sliding_counter, 4 token_bucket, 5 fixed_window,
+--                 6 fixed_window of a calendar
+--            u8   the sum of 1 for a shadow hit, 2 for one that is counted when refused, 4 if a ban follows, and 8 if it is
+--                 to be decided only and nothing written
 --            u32  tick in ms: the unit of time in which the bucket counts
 --            u32  window in ticks, 1 … 2^30
 --            u32  quota in units; quota·window < 2^51, but for token_bucket
 --            u32  burst in units, token_bucket only; burst·window < 2^51
 --            u32  cost in units; 0 asks whether one more unit would pass, and spends nothing
--- ARGV[2]  now in ms since the Unix epoch; without it the clock of Redis
+--            u48  if so: for how many ms a refusal bans the bucket
+--            u40  of a calendar, four times: the Unix seconds in which the window before the present one begins, the present
+--                 one, the one after it, and in which that ends
+-- ARGV[2]  now in ms since the Unix epoch; empty or left out, the clock of Redis
+-- ARGV[3]  if there is any, now is added to the reply
 --
 -- Reply: two integers for each hit
 --   remaining ≥ 0, reset   allowed: the units left after the hit, and the ms until more come; 0 when the bucket is full.
---                          If an enforced hit was refused, those that would have passed say what is left unspent.
+--                          If an enforced hit was refused, those that would have passed say what is left unspent; or, if
+--                          counted, what is left and the ms after which the same hit passes again, 0 if it would now.
 --   -1, wait               refused: the ms after which the hit passes if nothing else is spent
 --   -2, 0                  refused: the hit can never pass
+--   -3, wait               refused, because the bucket is banned
+-- or -4 and now alone, nothing being decided: now lies in none of a calendar's windows.
 --
 -- Numbers are whole and below 2^53, so that they are exact. All keys are read before one is written, and no other key is
 -- touched. Each algorithm returns remaining and reset or wait, as in the reply, and then what there is to write:
+--   keep   the ms for which the key must live from now on; nil if nothing is to be written
 --   whole  the new value of the key
---   ttl    the ms after which the key is to expire; nil leaves its expiry alone
 --   head   or, instead of whole: what to write at the value's beginning
 --   at     and an offset
 --   part   and what to write there
--- Every value holds its deadline: the Unix second, rounded down, in which its key expires. So a key's expiry is renewed
--- only once it no longer covers the bucket's lifetime, and a value beyond its deadline counts as missing. (struct.pack drops
--- fractions.)
+-- With counted, a hit that is refused is written as far as the bucket has room, a log making it.
+--
+-- The length of a value is a multiple of four. When a ban has begun, six bytes follow: the ms since the Unix epoch, u48, at
+-- which it ends.
 
--- take decides hit i and all after it, and writes what is to be written once all of them are decided. It returns whether
--- an enforced hit was refused.
-local function take(i, now, reply, refused)
-  local algorithm, shadow, tick, window, quota, burst, cost = struct.unpack('>BBI4I4I4I4I4', ARGV[1], i * 22 - 21)
+-- write writes what an algorithm returned, and renews the key's expiry once that no longer covers what it must.
+local function write(key, slack, keep, whole, head, at, part)
+  local ttl = redis.call('PTTL', key) < keep and keep + slack
+  if whole and ttl then
+    redis.call('SET', key, whole, 'PX', ttl)
+  elseif whole then
+    redis.call('SET', key, whole, 'KEEPTTL')
+  else
+    if part then redis.call('SETRANGE', key, at, part) end
+    if head then redis.call('SETRANGE', key, '0', head) end
+    if ttl then redis.call('PEXPIRE', key, ttl) end
+  end
+end
+
+-- take decides hit i, whose words begin at that offset, and all after it, and writes what is to be written once all of them
+-- are decided. It returns whether an enforced hit was refused; nil if nothing is to be decided.
+local function take(i, offset, now, reply, refused)
+  local algorithm, flags, tick, window, quota, burst, cost, following = struct.unpack('>BBI4I4I4I4I4', ARGV[1], offset)
   local key = KEYS[i]
-  local remaining, wait, whole, ttl, head, at, part = -2, 0
+  local shadow, counted, ban, asks = false, false, 0, false
+  if flags > 0 then
+    shadow, asks = flags % 2 > 0, flags > 7
+    counted = flags % 4 > 1 and cost > 0 and not asks
+    if flags % 8 > 3 then ban, following = struct.unpack('>I6', ARGV[1], following) end
+  end
+  if algorithm == 6 then burst, following = following, following + 20 end
+
+  local capacity = algorithm == 4 and burst or quota
+  local never = quota == 0 or cost > capacity
   -- Redis runs all of this text for every call: only the function that is needed is made.
   local decide
-  if quota == 0 or cost > (algorithm == 4 and burst or quota) then
+  if never and (quota == 0 or not counted) then
     decide = nil
   elseif algorithm == 1 then
     --include slidinglog.lua
@@ -54,28 +87,47 @@ local function take(i, now, reply, refused)
   elseif algorithm == 5 then
     --include fixedwindow.lua
     decide = fixed_window
+  elseif algorithm == 6 then
+    --include calendarwindow.lua
+    decide = calendar_window
   else
     error('unknown algorithm ' .. algorithm)
   end
-  if decide then
-    remaining, wait, whole, ttl, head, at, part = decide(key, now, tick, window, quota, cost, burst)
-  end
 
-  local enforced = shadow == 0
-  refused = refused or enforced and remaining < 0
-  if KEYS[i + 1] then
-    refused = take(i + 1, now, reply, refused)
+  local remaining, wait, keep, whole, head, at, part = -2, 0
+  local ends, written = 0, true -- of the bucket's ban
+  if decide then
+    remaining, wait, keep, whole, head, at, part = decide(key, now, tick, window, quota, never and capacity or cost, burst, counted)
+    if ban > 0 and remaining ~= -4 then
+      --include ban.lua
+      local passes, starts = remaining >= 0, cost > 0 and not shadow
+      if never then ban, starts = 281474976710655, false end -- such a hit does not touch the ban
+      remaining, wait, keep, ends, written = heed_ban(key, now, ban, starts, remaining, wait, keep)
+      if passes and remaining < 0 and not counted then whole, head, part = nil, nil, nil end
+    end
+    if never and remaining ~= -4 then remaining, wait = -2, 0 end
   end
-  if refused and enforced and remaining >= 0 then
+  if remaining == -4 then return nil end
+
+  refused = refused or not shadow and remaining < 0
+  if KEYS[i + 1] then
+    refused = take(i + 1, following, now, reply, refused)
+    if refused == nil then return nil end
+  end
+  local held_back = refused and not shadow and remaining >= 0
+  if held_back and not counted then
     remaining, wait = decide(key, now, tick, window, quota, 0, burst)
-  elseif whole and ttl then
-    redis.call('SET', key, whole, 'PX', ttl)
-  elseif whole then
-    redis.call('SET', key, whole, 'KEEPTTL')
-  else
-    if part then redis.call('SETRANGE', key, at, part) end
-    if head then redis.call('SETRANGE', key, '0', head) end
-    if ttl then redis.call('PEXPIRE', key, ttl) end
+  elseif keep and not asks then
+    write(key, (window - window % 8) / 8 * tick + 1000, keep, whole, head, at, part)
+    if ends > 0 and (whole or not written) then
+      local size = redis.call('STRLEN', key)
+      redis.call('SETRANGE', key, size % 4 > 0 and size - 6 or size, struct.pack('>I6', ends))
+    end
+    if counted and (held_back or remaining == -1 or remaining == -3) then
+      local left, rest = decide(key, now, tick, window, quota, cost, burst)
+      wait = left < 0 and rest or 0
+      if remaining < 0 and wait < ends - now then wait = ends - now end
+    end
   end
   reply[2 * i - 1], reply[2 * i] = remaining, wait
   return refused
@@ -87,5 +139,6 @@ if not now then
   now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 end
 local reply = {0, 0}
-take(1, now, reply, false)
+if take(1, 1, now, reply, false) == nil then return {-4, now} end
+if ARGV[3] then reply[2 * #KEYS + 1] = now end
 return reply

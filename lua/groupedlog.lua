@@ -5,27 +5,27 @@
 -- now           ms since the Unix epoch
 -- tick, window  ms; ticks
 -- quota, cost   units; cost ≤ quota
+-- counted       the newest units are kept, also if the hit is refused
 --
 -- Value, u32 big-endian; ticks are modulo 2^32:
 --    0 the newest group: tick of its newest unit   4 its units   8 units of all groups
 --   12 place of the oldest of the other groups   16 how many others   20 the oldest: tick   24 its units
---   28 places in the ring of the others   32 deadline
---   36 + 8·place: tick and units of another group
--- Groups that have left the window stay until the next hit is spent.
+--   28 places in the ring of the others
+--   32 + 8·place: tick and units of another group
+-- Groups that have left the window stay until the next hit is spent. What is left of the oldest stands in the header.
 --
 -- Returns remaining and reset or wait, then what to write, all as driver.lua says.
-local function grouped_log(key, now, tick, window, quota, cost)
+local function grouped_log(key, now, tick, window, quota, cost, _, counted)
   local M = 4294967296
   local t = (now - now % tick) / tick % M
-  local newest, units, total, tail, others, oldest, oldest_units, size, deadline = t, 0, 0, 0, 0, t, 0, 0, 0
+  local newest, units, total, tail, others, oldest, oldest_units, size = t, 0, 0, 0, 0, t, 0, 0
   local skew, left = 0, false
-  local state = redis.call('GETRANGE', key, '0', '35')
-  if #state == 36 then
-    newest, units, total, tail, others, oldest, oldest_units, size, deadline =
-      struct.unpack('>I4I4I4I4I4I4I4I4I4', state)
+  local state = redis.call('GETRANGE', key, '0', '31')
+  if #state == 32 then
+    newest, units, total, tail, others, oldest, oldest_units, size = struct.unpack('>I4I4I4I4I4I4I4I4', state)
     local back = (newest - t) % M
-    if now >= deadline * 1000 + 1000 or back > window and back < 2147483648 then
-      total = 0 -- beyond its deadline, or the clock has stepped back by more than a window
+    if back > window and back < 2147483648 then
+      total = 0 -- the clock has stepped back by more than a window
     elseif back < 2147483648 then
       t, skew = newest, back
     elseif M - back >= window then
@@ -33,49 +33,53 @@ local function grouped_log(key, now, tick, window, quota, cost)
     end
   end
   if total == 0 then
-    units, tail, others, size, deadline = 0, 0, 0, 0, 0
+    units, tail, others, size = 0, 0, 0, 0
   end
 
-  -- Skip the groups that have left the window. The newest has not.
-  while others > 0 and (t - oldest) % M >= window do
+  -- Skip the groups that have left the window, of which the newest is none, and those that must make room.
+  local refused = false
+  while others > 0 do
+    if (t - oldest) % M < window then
+      if not counted or total + cost - oldest_units < quota then break end
+      refused = true
+    end
     left = true
     total, others, tail = total - oldest_units, others - 1, (tail + 1) % size
     if others > 0 then
-      local at = 36 + tail * 8
+      local at = 32 + tail * 8
       oldest, oldest_units = struct.unpack('>I4I4', redis.call('GETRANGE', key, at, at + 7))
     end
   end
 
   local short = total + (cost > 0 and cost or 1) - quota
-  if short > 0 then
+  if short > 0 and not counted then
     local leaves = newest
     if others > 0 then
       leaves, short = oldest, short - oldest_units
       local i = 1
       while short > 0 and i < others do
-        local at, n = 36 + (tail + i) % size * 8
+        local at, n = 32 + (tail + i) % size * 8
         leaves, n = struct.unpack('>I4I4', redis.call('GETRANGE', key, at, at + 7))
         short, i = short - n, i + 1
       end
       if short > 0 then leaves = newest end
     end
     local wait = (window - (t - leaves) % M + skew) * tick
-    if deadline * 1000 - now >= wait then
-      return -1, wait
+    return -1, wait, wait
+  elseif short > 0 then
+    refused, total = true, total - short
+    if others > 0 then
+      oldest_units, left = oldest_units - short, true
+    else
+      units = units - short
     end
-    local ttl = (window + (window - window % 8) / 8) * tick + 1000
-    return -1, wait, nil, ttl, nil, '32', struct.pack('>I4', (now + ttl) / 1000)
   end
 
   if cost == 0 then
     local first = others > 0 and oldest or newest
     return quota - total, total > 0 and (window - (t - first) % M + skew) * tick or 0
   end
-  local ttl
-  if deadline * 1000 - now < window * tick then
-    ttl = (window + (window - window % 8) / 8) * tick + 1000
-    deadline = (now + ttl) / 1000
-  end
+  local keep = (window + skew) * tick
   local fresh, closed, closed_units = total == 0, newest, units
   local joins = fresh or newest == t or units + cost <= (quota + 31 - (quota + 31) % 32) / 32
   total, newest, units = total + cost, t, joins and units + cost or cost
@@ -84,33 +88,29 @@ local function grouped_log(key, now, tick, window, quota, cost)
     others, left = others + 1, true
   end
   local first = others > 0 and oldest or newest
-  local remaining, reset = quota - total, (window - (t - first) % M + skew) * tick
+  local remaining, reset = refused and -1 or quota - total, (window - (t - first) % M + skew) * tick
 
   if fresh then
-    return remaining, reset, struct.pack('>I4I4I4I4I4I4I4I4I4', t, units, total, 0, 0, t, 0, 0, deadline), ttl
+    return remaining, reset, keep, struct.pack('>I4I4I4I4I4I4I4I4', t, units, total, 0, 0, t, 0, 0)
   end
   if not joins and others > size then
     local live = ''
     if others > 1 then
       --include ringcopy.lua
-      live = ring_copy(key, 36, 8, size, tail, others - 1)
+      live = ring_copy(key, 32, 8, size, tail, others - 1)
     end
     size = size > 0 and size * 2 or 4
-    return remaining, reset,
-      struct.pack('>I4I4I4I4I4I4I4I4I4', t, units, total, 0, others, oldest, oldest_units, size, deadline)
-        .. live .. struct.pack('>I4I4', closed, closed_units) .. string.rep('\0', (size - others) * 8),
-      ttl
+    return remaining, reset, keep, struct.pack('>I4I4I4I4I4I4I4I4', t, units, total, 0, others, oldest, oldest_units, size)
+      .. live .. struct.pack('>I4I4', closed, closed_units) .. string.rep('\0', (size - others) * 8)
   end
   local head
-  if ttl then
-    head = struct.pack('>I4I4I4I4I4I4I4I4I4', t, units, total, tail, others, oldest, oldest_units, size, deadline)
-  elseif left then
+  if left then
     head = struct.pack('>I4I4I4I4I4I4I4', t, units, total, tail, others, oldest, oldest_units)
   else
     head = struct.pack('>I4I4I4', t, units, total)
   end
   if joins then
-    return remaining, reset, nil, ttl, head
+    return remaining, reset, keep, nil, head
   end
-  return remaining, reset, nil, ttl, head, 36 + (tail + others - 1) % size * 8, struct.pack('>I4I4', closed, closed_units)
+  return remaining, reset, keep, nil, head, 32 + (tail + others - 1) % size * 8, struct.pack('>I4I4', closed, closed_units)
 end

@@ -27,6 +27,12 @@ var tokenBucket string
 //go:embed fixedwindow.lua
 var fixedWindow string
 
+//go:embed calendarwindow.lua
+var calendarWindow string
+
+//go:embed ban.lua
+var ban string
+
 // What some of them need in rare cases only.
 
 //go:embed muldiv.lua
@@ -51,5 +57,7 @@ func assemble() string {
 		"--include slidingcounter.lua", rare.Replace(slidingCounter),
 		"--include tokenbucket.lua", rare.Replace(tokenBucket),
 		"--include fixedwindow.lua", fixedWindow,
+		"--include calendarwindow.lua", calendarWindow,
+		"--include ban.lua", ban,
 	).Replace(driver)
 }

@@ -2,7 +2,7 @@
 -- number last, counted from 0, the oldest. The last one is. It returns the unit's number and its tick.
 local function ring_search(key, size, tail, first, last, t, window)
   local function tick_of(i)
-    local at = 24 + (tail + i) % size * 4
+    local at = 20 + (tail + i) % size * 4
     return (struct.unpack('>I4', redis.call('GETRANGE', key, at, at + 3)))
   end
   local function in_window(i)

@@ -5,26 +5,36 @@
 -- now           ms since the Unix epoch
 -- tick, window  ms; ticks
 -- quota, cost   units; cost ≤ quota
+-- counted       a hit that is refused spends what is free
 --
--- Value, u32 big-endian:
---   0 units in the window of that number   4 units in the window before it   8 the window's number modulo 2^32
---   12 the window in ticks   16 deadline
+-- Value, big-endian:
+--   0 u24 units in the window of that number   3 u24 units in the window before it   6 u48 place
+-- or, if either is larger:
+--   0 u32 …                                    4 u32 …                               8 u64 place
+-- where place is the windows' length in ticks times 2^18 and the window's number modulo 2^18.
 --
 -- Returns remaining and reset or wait, then what to write, all as driver.lua says.
-local function sliding_counter(key, now, tick, window, quota, cost)
-  local M = 4294967296
+local function sliding_counter(key, now, tick, window, quota, cost, _, counted)
+  local M, LARGE = 262144, 16777216
   local t = (now - now % tick) / tick
   local elapsed = t % window
   local index = (t - elapsed) / window % M
-  local cur, prev, skew, deadline, changed, carried = 0, 0, 0, 0, true, false
+  local cur, prev, skew, large, changed, carried = 0, 0, 0, false, true, false
   local state = redis.call('GET', key)
-  if state and #state == 20 then
-    local counted, length, e, age
-    cur, prev, counted, length, deadline = struct.unpack('>I4I4I4I4I4', state)
-    e = t % length
-    age = ((t - e) / length - counted) % M
-    if now >= deadline * 1000 + 1000 or age > 1 and age < M - 1 then
-      cur, prev, deadline = 0, 0, 0
+  if state and #state >= 12 then
+    local place
+    large = #state % 6 == 4 -- 16 or, with a ban, 22 bytes
+    if large then
+      cur, prev, place = struct.unpack('>I4I4I8', state)
+    else
+      cur, prev, place = struct.unpack('>I3I3I6', state)
+    end
+    local number = place % M
+    local length = (place - number) / M
+    local e = t % length
+    local age = ((t - e) / length - number) % M
+    if age > 1 and age < M - 1 then
+      cur, prev = 0, 0
     else
       if age == 1 then
         cur, prev = 0, cur
@@ -35,24 +45,27 @@ local function sliding_counter(key, now, tick, window, quota, cost)
         -- What was counted in windows of another length falls into the present window as the estimate of this moment.
         --include muldiv.lua
         cur = cur + ceil_mul_div(prev, length - e, length)
-        if cur >= M then cur = M - 1 end
-        prev, skew, deadline, carried = 0, 0, 0, true
+        if cur > 4294967295 then cur = 4294967295 end
+        prev, skew, carried = 0, 0, true
       elseif age ~= 1 then
-        index, elapsed, changed = counted, e, false
+        index, elapsed, changed = number, e, false
       end
     end
   end
 
-  local remaining, units = -1, cost > 0 and cost or 1
+  local remaining, units, spent = -1, cost > 0 and cost or 1, 0
   local free = (quota - cur) * window - prev * (window - elapsed)
   if free >= units * window then
-    cur = cur + cost
-    free = free - cost * window
+    spent = cost
+    cur, free = cur + cost, free - cost * window
     remaining = (free - free % window) / window
     if remaining == quota then
       return remaining, 0
     end
     units = remaining + 1
+  elseif counted and free > 0 then
+    spent = (free - free % window) / window
+    cur = cur + spent
   end
 
   -- The wait for units that do not pass now: this window's rest less the time in which the previous count need not decay,
@@ -66,22 +79,21 @@ local function sliding_counter(key, now, tick, window, quota, cost)
   end
   wait = (wait - (spare - spare % 1)) * tick
 
-  local covered = deadline * 1000 - now
-  local ttl = (2 * window + (window - window % 8) / 8) * tick + 1000
-  if remaining < 0 then
-    if carried then -- carried over again later, the units would count in a later window
-      return -1, wait, struct.pack('>I4I4I4I4I4', cur, 0, index, window, (now + ttl) / 1000), ttl
-    elseif covered < wait then
-      return -1, wait, nil, ttl, nil, '16', struct.pack('>I4', (now + ttl) / 1000)
-    end
-    return -1, wait
-  end
-  if cost == 0 then
+  if spent == 0 and not carried then
+    return remaining, wait, remaining < 0 and wait or nil
+  elseif remaining >= 0 and cost == 0 then
     return remaining, wait
-  elseif covered < 2 * window * tick then
-    return remaining, wait, struct.pack('>I4I4I4I4I4', cur, prev, index, window, (now + ttl) / 1000), ttl
-  elseif changed then
-    return remaining, wait, nil, nil, struct.pack('>I4I4I4', cur, prev, index)
   end
-  return remaining, wait, nil, nil, struct.pack('>I4', cur)
+  local keep = (2 * window + skew) * tick
+  if cur >= LARGE or prev >= LARGE then
+    if carried or changed or not large then
+      return remaining, wait, keep, struct.pack('>I4I4I8', cur, prev, window * M + index)
+    end
+    return remaining, wait, keep, nil, struct.pack('>I4', cur)
+  elseif carried or large or not state then
+    return remaining, wait, keep, struct.pack('>I3I3I6', cur, prev, window * M + index)
+  elseif changed then
+    return remaining, wait, keep, nil, struct.pack('>I3I3I6', cur, prev, window * M + index)
+  end
+  return remaining, wait, keep, nil, struct.pack('>I3', cur)
 end

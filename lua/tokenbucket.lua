@@ -5,25 +5,34 @@
 -- now                 ms since the Unix epoch
 -- tick, window        ms; ticks
 -- quota, cost, burst  units; cost ≤ burst
+-- counted             a hit that is refused empties the bucket
 --
 -- Value, big-endian:
---   0 u56 missing units · window   7 u48 tick of the newest unit   13 u32 window in ticks   17 u32 deadline
+--   0 u40 missing units · window   5 u32 tick of the newest unit, modulo 2^32    9 u24 window in ticks
+-- or, for larger limits:
+--   0 u64 …                        8 u64 the tick itself                        16 u32 …
 --
 -- Returns remaining and reset or wait, then what to write, all as driver.lua says.
-local function token_bucket(key, now, tick, window, quota, cost, burst)
+local function token_bucket(key, now, tick, window, quota, cost, burst, counted)
   local t = (now - now % tick) / tick
   local capacity = burst * window
-  local missing, skew, length, deadline = 0, 0, window, 0
+  local large = capacity >= 1099511627776 or window >= 16777216 or capacity >= quota * 2147483648
+  local missing, skew, length, whole = 0, 0, window, true
   local state = redis.call('GET', key)
-  if state and #state == 21 then
-    local newest
-    missing, newest, length, deadline = struct.unpack('>I7I6I4I4', state)
-    if now >= deadline * 1000 + 1000 or newest - t > window then
-      missing, length, deadline = 0, window, 0 -- beyond its deadline, or the clock has stepped back by more than a window
+  if state and #state >= 12 then
+    local newest, back
+    if #state >= 20 then
+      missing, newest, length = struct.unpack('>I8I8I4', state)
+      back = newest - t
     else
-      if t < newest then
-        t, skew = newest, newest - t
-      end
+      missing, newest, length = struct.unpack('>I5I4I3', state)
+      back = (newest - t) % 4294967296
+      if back >= 2147483648 then back = back - 4294967296 end
+    end
+    whole = large ~= (#state >= 20)
+    if back > window then
+      missing, length = 0, window -- the clock has stepped back by more than a window
+    else
       if length ~= window then
         --include muldiv.lua
         local rest = missing % length
@@ -31,8 +40,12 @@ local function token_bucket(key, now, tick, window, quota, cost, burst)
       end
       -- Nobody waits for more than a full bucket, also after the burst was lowered.
       if missing > capacity then missing = capacity end
-      missing = missing - (t - newest) * quota
-      if missing < 0 then missing = 0 end
+      if back > 0 then
+        t, skew = t + back, back
+      else
+        missing = missing + back * quota
+        if missing < 0 then missing = 0 end
+      end
     end
   end
 
@@ -47,24 +60,24 @@ local function token_bucket(key, now, tick, window, quota, cost, burst)
     wait = (missing + units * window - capacity + quota - 1) / quota
     wait = (wait - wait % 1 + skew) * tick
   end
-  if remaining >= 0 and cost == 0 then
+  if remaining < 0 and not counted then
+    return -1, wait, wait
+  elseif cost == 0 then
     return remaining, wait
+  elseif remaining < 0 then
+    missing = capacity
   end
 
   local life = (capacity + quota - 1) / quota
-  life = life - life % 1
-  local covered = deadline * 1000 - now
-  if covered >= (remaining < 0 and wait or life * tick) then
-    if remaining < 0 then
-      return -1, wait
-    elseif length == window then
-      return remaining, wait, nil, nil, struct.pack('>I7I6', missing, t)
-    end
-    return remaining, wait, nil, nil, struct.pack('>I7I6I4', missing, t, window)
+  local keep = (life - life % 1 + skew) * tick
+  local value
+  if large then
+    value = struct.pack('>I8I8I4', missing, t, window)
+  else
+    value = struct.pack('>I5I4I3', missing, t % 4294967296, window)
   end
-  local ttl = (life + (window - window % 8) / 8) * tick + 1000
-  if remaining < 0 then
-    return -1, wait, nil, ttl, nil, '17', struct.pack('>I4', (now + ttl) / 1000)
+  if whole then
+    return remaining, wait, keep, value
   end
-  return remaining, wait, struct.pack('>I7I6I4I4', missing, t, window, (now + ttl) / 1000), ttl
+  return remaining, wait, keep, nil, value
 end

@@ -66,14 +66,28 @@ func (l law) joins(live []group, cost, t uint32) bool {
 }
 
 func (s *groupedLog) spend(l law, cost uint32, now int64) {
-	if cost == 0 {
-		return
+	if cost > 0 {
+		t, skew, live, _ := s.at(l, now)
+		s.add(l, t, skew, live, cost, now)
 	}
-	t, _, live, _ := s.at(l, now)
+}
+
+func (s *groupedLog) count(l law, cost uint32, now int64) {
+	t, skew, live, total := s.at(l, now)
+	for short := total + int64(cost) - l.quota; short > 0; {
+		units := min(short, int64(live[0].units))
+		live[0].units -= uint32(units)
+		short -= units
+		if live[0].units == 0 {
+			live = live[1:]
+		}
+	}
+	s.add(l, t, skew, live, cost, now)
+}
+
+// add keeps these groups and the units of a hit at tick t.
+func (s *groupedLog) add(l law, t uint32, skew int64, live []group, cost uint32, now int64) {
 	joins := l.joins(live, cost, t)
-	if len(live) == 0 {
-		s.deadline = 0
-	}
 	s.groups = append(s.groups[:0], live...)
 	if joins {
 		newest := &s.groups[len(s.groups)-1]
@@ -81,7 +95,7 @@ func (s *groupedLog) spend(l law, cost uint32, now int64) {
 	} else {
 		s.groups = append(s.groups, group{t, cost})
 	}
-	s.renew(l, now)
+	s.keep(l, (l.window+skew)*l.tick, now)
 }
 
 func (s *groupedLog) full(l law, now int64) int64 {

@@ -49,8 +49,8 @@ type Decision struct {
 	// ResetAfter is the time until more units come: the wait of a hit of cost Remaining+1. 0 when the bucket is full and
 	// when refused.
 	ResetAfter time.Duration
-	// RetryAfter is the wait after which the same hit passes if nothing else is spent. 0 when allowed; Never when it can
-	// never pass.
+	// RetryAfter is the wait after which the same hit passes if nothing else is spent. Never when it can never pass. 0 when
+	// allowed, unless the take was refused and the hit is CountDenied: then it was spent, and may have to wait to pass again.
 	RetryAfter time.Duration
 	// Banned says that the bucket was banned before the hit came, and refused it for that.
 	Banned bool

@@ -10,6 +10,8 @@ type law struct {
 	quota  int64 // units
 	burst  int64 // units; token bucket only
 	life   int64 // ticks after which a bucket that is left alone is full again
+
+	calendar Calendar // CalendarWindow only, which counts in seconds
 }
 
 func (l Limit) law() law {
@@ -20,11 +22,13 @@ func (l Limit) law() law {
 		quota:  int64(l.Quota),
 		burst:  int64(l.Burst),
 		life:   int64(l.Lifetime() / tick),
+
+		calendar: l.Calendar,
 	}
 }
 
-// ttl is for how long a written bucket is kept, in ms: its lifetime and enough more that only few hits must renew it.
-func (l law) ttl() int64 { return (l.life+l.window/8)*l.tick + 1000 }
+// slack is for how much longer than needed a bucket is kept, in ms, so that only few hits must prolong that.
+func (l law) slack() int64 { return l.window/8*l.tick + 1000 }
 
 // allowed is the decision that leaves that many units and has more of them after reset ticks.
 func (l law) allowed(remaining, reset int64) Decision {
@@ -48,25 +52,34 @@ func divUp(a, b int64) int64 { return (a + b - 1) / b }
 
 // lease says until when a bucket is kept. The zero value is a bucket that does not exist.
 type lease struct {
-	deadline uint32 // the Unix second, rounded down, in which the bucket expires; 0: there is no bucket
+	ends int64 // from when the bucket is as good as missing, ms since the Unix epoch; it is full by then
+	ban  int64 // when the bucket's last ban ends, ms since the Unix epoch
 }
 
-// expires is the time from which the bucket is as good as missing, in ms since the Unix epoch; 0 if there is no bucket.
-func (e *lease) expires() int64 {
-	if e.deadline == 0 {
-		return 0
+// held is the lease itself: all buckets embed one.
+func (e *lease) held() *lease { return e }
+
+// banned is how much longer the bucket is banned.
+func (e *lease) banned(now int64) time.Duration {
+	return time.Duration(max(0, e.ban-now)) * time.Millisecond
+}
+
+// refuse is bucket.refuse.
+func (e *lease) refuse(l law, wait time.Duration, now int64) { e.keep(l, wait.Milliseconds(), now) }
+
+// keep prolongs a lease that ends in less than so many ms.
+func (e *lease) keep(l law, ms, now int64) {
+	if e.ends-now < ms {
+		e.ends = now + ms + l.slack()
 	}
-	return (int64(e.deadline) + 1) * 1000
 }
-
-func (e *lease) missing(now int64) bool { return now >= e.expires() }
 
 // clamp reads a log whose newest tick is last at now: it gives the tick to count from, which is last itself if the clock has
-// stepped back behind it, by skew ticks. The log is fresh, nothing in it counts, if it is missing or the step is longer
+// stepped back behind it, by skew ticks. The log is fresh, nothing in it counts, if it does not exist or the step is longer
 // than a window.
 func (e *lease) clamp(l law, last uint32, now int64) (t uint32, skew int64, fresh bool) {
 	t = uint32(now / l.tick)
-	if e.missing(now) {
+	if e.ends == 0 {
 		return t, 0, true
 	}
 	if skew = int64(last - t); skew == 0 || skew >= 1<<31 {
@@ -76,22 +89,4 @@ func (e *lease) clamp(l law, last uint32, now int64) (t uint32, skew int64, fres
 		return t, 0, true
 	}
 	return last, skew, false
-}
-
-// covers reports whether the bucket is kept for at least that many more ms.
-func (e *lease) covers(ms, now int64) bool { return int64(e.deadline)*1000-now >= ms }
-
-// renew prolongs a lease that no longer covers a whole lifetime.
-func (e *lease) renew(l law, now int64) {
-	if !e.covers(l.life*l.tick, now) {
-		e.deadline = uint32((now + l.ttl()) / 1000)
-	}
-}
-
-// refuse prolongs a lease that ends before the wait of a refusal does. After a change to a longer window a bucket would
-// otherwise be forgotten too early.
-func (e *lease) refuse(l law, wait time.Duration, now int64) {
-	if !e.covers(wait.Milliseconds(), now) {
-		e.deadline = uint32((now + l.ttl()) / 1000)
-	}
 }

@@ -144,8 +144,8 @@ func TestABucketOutlivesTheWaitOfALongerWindow(t *testing.T) {
 		b := newBucket(l.Algorithm)
 		takeOne(b, l, 1, aligned)
 		d := takeOne(b, longer, 1, aligned+500)
-		if retry := aligned + 500 + d.RetryAfter.Milliseconds(); d.Allowed || b.expires() < retry {
-			t.Errorf("%v: kept until %d, but a refused client was told to come at %d", l.Algorithm, b.expires(), retry)
+		if retry := aligned + 500 + d.RetryAfter.Milliseconds(); d.Allowed || b.held().ends < retry {
+			t.Errorf("%v: kept until %d, but a refused client was told to come at %d", l.Algorithm, b.held().ends, retry)
 		}
 	}
 }
@@ -154,10 +154,10 @@ func TestARefusalDoesNotProlongABucketThatLivesLongEnough(t *testing.T) {
 	for _, l := range every(1, time.Minute) {
 		b := newBucket(l.Algorithm)
 		takeOne(b, l, 1, aligned)
-		before := b.expires()
+		before := b.held().ends
 		takeOne(b, l, 1, aligned+30_000)
-		if b.expires() != before {
-			t.Errorf("%v: a refusal moved the end of the bucket from %d to %d", l.Algorithm, before, b.expires())
+		if b.held().ends != before {
+			t.Errorf("%v: a refusal moved the end of the bucket from %d to %d", l.Algorithm, before, b.held().ends)
 		}
 	}
 }

@@ -100,9 +100,9 @@ func (m *Memory) Take(_ context.Context, hits []Hit) ([]Decision, error) {
 	return decisions, nil
 }
 
-// find returns the hit's entry, nil if there is none, and its bucket, nil if no bucket can let the hit pass.
+// find returns the hit's entry, nil if there is none, and its bucket, nil if the hit needs none.
 func (m *Memory) find(h *Hit) (*entry, bucket) {
-	if h.Limit.NeverPasses(h.Cost) {
+	if h.untouched() {
 		return nil, nil
 	}
 	if e := m.entries[h.Key]; e != nil {
@@ -114,16 +114,16 @@ func (m *Memory) find(h *Hit) (*entry, bucket) {
 // keep puts the bucket of a hit that was just decided where it belongs, if it holds anything. e is the bucket's entry if it
 // had one before the take.
 func (m *Memory) keep(h *Hit, e *entry, b bucket, allowed bool, now int64) {
-	if b == nil || b.expires() == 0 {
+	if b == nil || b.held().ends == 0 {
 		return
 	}
 	if e == nil || m.entries[h.Key] != e { // new, or evicted by a hit before it in this very take
 		e = m.add(h.Key, b, now)
 	}
 	l := h.Limit.law()
-	e.asked, e.fullAt = now, b.full(l, now)
+	e.asked, e.fullAt = now, max(b.full(l, now), b.held().ban)
 	if !allowed {
-		e.refusedUntil = now + l.window*l.tick
+		e.refusedUntil = max(now+l.window*l.tick, b.held().ban)
 	}
 	m.requeue(e, allowed, now)
 }

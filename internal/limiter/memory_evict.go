@@ -78,13 +78,13 @@ func (m *Memory) sweep(now int64, n int) (dropped bool) {
 		switch {
 		case e == nil:
 			return dropped
-		case now >= e.bucket.expires():
+		case now >= e.bucket.held().ends:
 			m.drop(e, &m.evictions.Expired)
 			dropped = true
 		case e.isFull || now >= e.fullAt: // the clock may have stepped back behind fullAt
 			e.isFull = true
 			m.full.moveBack(&e.order)
-			m.wheel.add(e, e.bucket.expires())
+			m.wheel.add(e, e.bucket.held().ends)
 		default:
 			m.lapse(e, now)
 			m.wheel.add(e, e.changes())

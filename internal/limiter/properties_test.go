@@ -79,12 +79,12 @@ func TestNumbersStayWithinTheirBounds(t *testing.T) { // D24
 				t.Fatalf("cost %d: %s", cost, brief(d))
 			}
 			lifetime := l.Lifetime()
-			if left := b.expires() - now; b.expires() != 0 && d.Allowed && cost > 0 &&
+			if left := b.held().ends - now; b.held().ends != 0 && d.Allowed && cost > 0 &&
 				(left < lifetime.Milliseconds() || left > (lifetime+l.window()/8+3*time.Second).Milliseconds()) {
 				t.Fatalf("the bucket is kept for %d ms more", left)
 			}
-			if full := b.full(l.law(), now); full > now+lifetime.Milliseconds() || full > now && full > b.expires() {
-				t.Fatalf("the bucket is full at %d, expires at %d, now is %d", full, b.expires(), now)
+			if full := b.full(l.law(), now); full > now+lifetime.Milliseconds() || full > now && full > b.held().ends {
+				t.Fatalf("the bucket is full at %d, expires at %d, now is %d", full, b.held().ends, now)
 			}
 		})
 	})

@@ -145,7 +145,11 @@ func (s *Redis) Take(ctx context.Context, hits []Hit) ([]Decision, error) {
 }
 
 func (s *Redis) ask(ctx context.Context, hits []Hit, now time.Time) ([]Decision, error) {
-	reply, err := s.call(s.arguments(hits), now, s.budget(ctx, now))
+	budget := s.budget(ctx, now)
+	reply, err := s.call(s.arguments(hits, now), now, budget)
+	if clock, yes := outside(reply); yes {
+		reply, err = s.call(s.arguments(hits, clock), now, budget)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
@@ -166,14 +170,14 @@ func (s *Redis) budget(ctx context.Context, now time.Time) time.Duration {
 	return min(s.timeout, left-min(left/8, callerMargin))
 }
 
-// arguments returns the words of the command that runs the script on the hits.
-func (s *Redis) arguments(hits []Hit) []any {
+// arguments returns the words of the command that runs the script on the hits, with the calendar's windows around now.
+func (s *Redis) arguments(hits []Hit, now time.Time) []any {
 	args := make([]any, 0, len(hits)+5)
 	args = append(args, "evalsha", driverSHA, len(hits))
 	packed := make([]byte, 0, len(hits)*hitSize)
-	for _, h := range hits {
-		args = append(args, s.key(h.Key))
-		packed = appendHit(packed, h)
+	for i := range hits {
+		args = append(args, s.key(hits[i].Key))
+		packed = appendHit(packed, &hits[i], now)
 	}
 	args = append(args, packed)
 	if s.now != nil {

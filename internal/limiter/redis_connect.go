@@ -89,7 +89,7 @@ func (s *Redis) connect(ctx context.Context) (*redis.Client, error) {
 	client := redis.NewClient(&options)
 	err := client.ScriptLoad(ctx, lua.Driver).Err()
 	if err == nil {
-		look := redis.NewIntSliceCmd(ctx, s.arguments([]Hit{probe})...)
+		look := redis.NewIntSliceCmd(ctx, s.arguments([]Hit{probe}, time.Now())...)
 		_ = client.Process(ctx, look) // the command keeps the error
 		err = look.Err()
 	}

@@ -81,9 +81,10 @@ func TestOneTakeIsOneCallHoweverManyHits(t *testing.T) {
 
 // everyLaw is a hit for each algorithm, refused ones, a look and a shadow among them.
 func everyLaw() (takes [][]Hit) {
-	for i := range Algorithms {
-		l, base := limitOf(Algorithm(i+1), 2, time.Minute), uint64(10*(i+1))
-		takes = append(takes, []Hit{hitOf(base, l, 1)}, []Hit{hitOf(base, l, 1), shadow(hitOf(base+1, l, 2)), hitOf(base+2, l, 1)},
+	for _, a := range allAlgorithms {
+		l, base := limitOf(a, 2, time.Minute), 10*uint64(a)
+		punished := Hit{Key: keyOf(base + 4), Limit: l, Cost: 2, CountDenied: true, Ban: time.Hour}
+		takes = append(takes, []Hit{punished}, []Hit{punished}, []Hit{punished}, []Hit{hitOf(base, l, 1)}, []Hit{hitOf(base, l, 1), shadow(hitOf(base+1, l, 2)), hitOf(base+2, l, 1)},
 			[]Hit{hitOf(base, l, 1), hitOf(base+2, l, 1)}, []Hit{hitOf(base+3, l, 3)}, []Hit{hitOf(base+2, l, 0)})
 	}
 	return takes
@@ -136,7 +137,7 @@ func TestTheScriptTouchesOnlyTheKeysItDeclares(t *testing.T) {
 func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	server := harness.Redis(t)
 	err := server.Client().Do(t.Context(), "acl", "setuser", "limiter", "on", ">secret", "~rl:*",
-		"+eval", "+evalsha", "+script|load", "+time", "+get", "+set", "+getrange", "+setrange", "+pexpire", "+client|setname").Err()
+		"+eval", "+evalsha", "+script|load", "+time", "+get", "+set", "+getrange", "+setrange", "+pexpire", "+pttl", "+strlen", "+client|setname").Err()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,22 +152,26 @@ func TestEveryKeyIsShortAndExpires(t *testing.T) {
 	server := harness.Redis(t)
 	s, admin := newRedisStore(t, server.URL, nil), server.Client()
 	longest := newRedisStore(t, server.URL, nil, func(o *RedisOptions) { o.KeyPrefix = strings.Repeat("p", 32) })
+	lives := map[string]time.Duration{}
 	for _, hits := range everyLaw() {
 		mustTake(t, s, hits...)
 		mustTake(t, longest, hits...)
+		for _, h := range hits {
+			kept := h.longestWait() + h.Limit.window()/8 + time.Second
+			lives[s.key(h.Key)], lives[longest.key(h.Key)] = kept, kept
+		}
 	}
 	form := regexp.MustCompile(`^(rl|p{32}):[A-Za-z0-9_-]{22}$`)
 	keys := admin.Keys(t.Context(), "*").Val()
-	if len(keys) == 0 {
-		t.Error("no keys")
+	if len(keys) != len(lives)-2*len(allAlgorithms) { // what can never pass has no key
+		t.Errorf("%d keys, of %d hits", len(keys), len(lives))
 	}
 	for _, key := range keys {
 		if !form.MatchString(key) || len(key) >= 100 {
 			t.Errorf("key %q", key)
 		}
-		// Two windows of a minute at most, ⅛ and a second more.
-		if ttl := admin.PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > 2*time.Minute+7500*time.Millisecond+time.Second {
-			t.Errorf("key %q lives for %v", key, ttl)
+		if ttl := admin.PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > lives[key] {
+			t.Errorf("key %q lives for %v, want at most %v", key, ttl, lives[key])
 		}
 	}
 }

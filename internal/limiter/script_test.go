@@ -24,19 +24,17 @@ func TestUnitsAreCarriedOverExactly(t *testing.T) {
 			continue
 		}
 		missing := inverse.Int64() // missing·after is one more than a multiple of before
-		deadline := uint32(aligned/1000 + 1<<21)
-		value := append(make([]byte, 1), 0, 0, byte(missing>>24), byte(missing>>16), byte(missing>>8), byte(missing))
-		value = append(value, binary.BigEndian.AppendUint64(nil, uint64(aligned))[2:]...)
-		value = binary.BigEndian.AppendUint32(value, uint32(before))
-		value = binary.BigEndian.AppendUint32(value, deadline)
+		value := appendUint(nil, 8, missing)
+		value = appendUint(value, 8, aligned)
+		value = appendUint(value, 4, before)
 		client.Set(ctx, "k", value, time.Hour)
 		h := Hit{Limit: Limit{Algorithm: TokenBucket, Quota: 9, Window: time.Duration(after) * time.Millisecond, Burst: 9}, Cost: 1}
-		if err := client.Eval(ctx, lua.Driver, []string{"k"}, appendHit(nil, h), aligned).Err(); err != nil {
+		if err := client.Eval(ctx, lua.Driver, []string{"k"}, appendHit(nil, &h, time.UnixMilli(aligned)), aligned).Err(); err != nil {
 			t.Fatal(err)
 		}
-		b := &tokenBucket{lease{deadline}, uint32(before), missing, aligned}
+		b := &tokenBucket{window: uint32(before), missing: missing, last: aligned}
 		takeOne(b, h.Limit, h.Cost, aligned)
-		got := []byte("\x00" + client.Get(ctx, "k").Val())
+		got := []byte(client.Get(ctx, "k").Val())
 		if got := int64(binary.BigEndian.Uint64(got)); got != b.missing {
 			t.Fatalf("%d units · %d ticks become %d in Redis, %d in Go, in a window of %d", missing, before, got, b.missing, after)
 		}
@@ -53,11 +51,11 @@ func TestTheRingInRedisFollowsTheLiveHits(t *testing.T) {
 	}{
 		{0, 1, 8}, {0, 7, 8}, {0, 1, 16}, {30_000, 991, 1000}, {60_000, 1, 1000}, {90_000, 1, 8},
 	} {
-		packed := appendHit(nil, Hit{Limit: limit, Cost: step.cost})
+		packed := appendHit(nil, &Hit{Limit: limit, Cost: step.cost}, time.UnixMilli(aligned))
 		if err := client.Eval(ctx, lua.Driver, []string{"k"}, packed, aligned+step.at).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if got := (client.StrLen(ctx, "k").Val() - 24) / 4; got != step.places {
+		if got := (client.StrLen(ctx, "k").Val() - 20) / 4; got != step.places {
 			t.Errorf("%d places at %d ms, want %d", got, step.at, step.places)
 		}
 	}

@@ -11,7 +11,7 @@ type slidingCounter struct {
 	lease
 	cur    uint32 // units in the window of that index
 	prev   uint32 // units in the window before it
-	index  uint32
+	index  uint32 // modulo 2^18
 	window uint32 // the windows' length in ticks
 }
 
@@ -19,7 +19,6 @@ type slidingCounter struct {
 type counts struct {
 	position
 	cur, prev int64
-	fresh     bool // nothing that was counted matters any more
 	carried   bool // counted in windows of another length
 }
 
@@ -27,8 +26,8 @@ type counts struct {
 // window as the estimate of that moment.
 func (s *slidingCounter) at(l law, now int64) counts {
 	t := now / l.tick
-	fresh := counts{position: positionAt(t, l.window), fresh: true}
-	if s.missing(now) {
+	fresh := counts{position: positionAt(t, l.window)}
+	if s.window == 0 {
 		return fresh
 	}
 	w := int64(s.window)
@@ -77,25 +76,28 @@ func (s *slidingCounter) look(l law, cost uint32, now int64) Decision {
 
 func (s *slidingCounter) spend(l law, cost uint32, now int64) {
 	if cost > 0 {
-		c := s.at(l, now)
-		c.cur += int64(cost)
-		s.keep(l, c, now)
+		s.add(l, s.at(l, now), int64(cost), now)
 	}
 }
 
-func (s *slidingCounter) keep(l law, c counts, now int64) {
-	if c.fresh || c.carried {
-		s.deadline = 0
+func (s *slidingCounter) count(l law, cost uint32, now int64) {
+	c := s.at(l, now)
+	if units := min(int64(cost), max(0, c.free(l))/l.window); units > 0 || c.carried {
+		s.add(l, c, units, now)
 	}
-	s.cur, s.prev, s.index, s.window = uint32(c.cur), uint32(c.prev), c.index, uint32(l.window)
-	s.renew(l, now)
+	s.lease.refuse(l, s.look(l, cost, now).RetryAfter, now)
+}
+
+func (s *slidingCounter) add(l law, c counts, units, now int64) {
+	s.cur, s.prev, s.index, s.window = uint32(c.cur+units), uint32(c.prev), c.index, uint32(l.window)
+	s.keep(l, (2*l.window+c.skew)*l.tick, now)
 }
 
 // refuse keeps units that were carried over where they are now: carried over again later, they would count in a later
 // window, and the wait would have been too short.
 func (s *slidingCounter) refuse(l law, wait time.Duration, now int64) {
 	if c := s.at(l, now); c.carried {
-		s.keep(l, c, now)
+		s.add(l, c, 0, now)
 	}
 	s.lease.refuse(l, wait, now)
 }

@@ -48,19 +48,31 @@ func (s *slidingLog) spend(l law, cost uint32, now int64) {
 	if cost == 0 {
 		return
 	}
-	t, _, gone := s.at(l, now)
-	if gone == s.n {
-		*s = slidingLog{ring: s.ring}
-	} else {
-		s.tail, s.n = s.place(gone), s.n-gone
-	}
+	t, skew, gone := s.at(l, now)
+	s.drop(gone)
 	s.fit(s.n+cost, l.quota)
 	for range cost {
 		s.ring[s.place(s.n)] = t
 		s.n++
 	}
 	s.last = t
-	s.renew(l, now)
+	s.keep(l, (l.window+skew)*l.tick, now)
+}
+
+func (s *slidingLog) count(l law, cost uint32, now int64) {
+	if _, _, gone := s.at(l, now); int64(s.n-gone)+int64(cost) > l.quota {
+		s.drop(uint32(int64(s.n) + int64(cost) - l.quota)) // what has left the window goes first
+	}
+	s.spend(l, cost, now)
+}
+
+// drop takes the oldest units out of the ring.
+func (s *slidingLog) drop(n uint32) {
+	if n == s.n {
+		s.tail, s.n = 0, 0
+		return
+	}
+	s.tail, s.n = s.place(n), s.n-n
 }
 
 // minRing is the size of the smallest ring, unless the quota is smaller.

@@ -3,6 +3,7 @@ package limiter
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,19 +58,24 @@ func overStores(t *testing.T, test func(t *testing.T, s Store, c *clock)) {
 // overAlgorithms runs a test over each store with each algorithm.
 func overAlgorithms(t *testing.T, test func(t *testing.T, s Store, c *clock, a Algorithm)) {
 	overStores(t, func(t *testing.T, s Store, c *clock) {
-		for i, name := range Algorithms {
-			t.Run(name, func(t *testing.T) { test(t, s, c, Algorithm(i+1)) })
+		for _, a := range allAlgorithms {
+			t.Run(fmt.Sprint(int(a), a), func(t *testing.T) { test(t, s, c, a) })
 		}
 	})
 }
 
-// limitOf is a limit as the configuration makes it.
+var allAlgorithms = []Algorithm{SlidingLog, GroupedLog, SlidingCounter, TokenBucket, FixedWindow, CalendarWindow}
+
+// limitOf is a limit as the configuration makes it. A calendar's windows are days.
 func limitOf(a Algorithm, quota uint32, window time.Duration) Limit {
 	l := Limit{Algorithm: a, Quota: quota, Window: window}
 	if a == TokenBucket {
 		l.Burst = quota
 	}
 	l.Tick = TickFor(l.Capacity(), window)
+	if a == CalendarWindow {
+		l.Calendar, l.Window, l.Tick = Calendar{Period: Day}, Calendar{Period: Day}.Longest(), time.Second
+	}
 	return l
 }
 

@@ -10,11 +10,11 @@ type tokenBucket struct {
 }
 
 // at reads the bucket at now: the missing units times the window, the tick to count from and how far the clock is behind
-// it. The bucket is fresh if it is missing, or the clock has stepped back by more than a window.
-func (s *tokenBucket) at(l law, now int64) (missing, t, skew int64, fresh bool) {
+// it. Nothing is missing if the bucket does not exist, or the clock has stepped back by more than a window.
+func (s *tokenBucket) at(l law, now int64) (missing, t, skew int64) {
 	t = now / l.tick
-	if s.lease.missing(now) || s.last-t > l.window {
-		return 0, t, 0, true
+	if s.window == 0 || s.last-t > l.window {
+		return 0, t, 0
 	}
 	if t < s.last {
 		t, skew = s.last, s.last-t
@@ -26,13 +26,13 @@ func (s *tokenBucket) at(l law, now int64) (missing, t, skew int64, fresh bool) 
 	// Nobody waits for more than a full bucket, also after the burst was lowered.
 	missing = min(missing, l.burst*l.window)
 	if ticks := t - s.last; ticks < missing/l.quota+1 {
-		return max(missing-ticks*l.quota, 0), t, skew, false
+		return max(missing-ticks*l.quota, 0), t, skew
 	}
-	return 0, t, skew, false
+	return 0, t, skew
 }
 
 func (s *tokenBucket) look(l law, cost uint32, now int64) Decision {
-	missing, _, skew, _ := s.at(l, now)
+	missing, _, skew := s.at(l, now)
 	capacity := l.burst * l.window
 	if short := missing + need(cost)*l.window - capacity; short > 0 {
 		return l.refused(divUp(short, l.quota) + skew)
@@ -46,19 +46,20 @@ func (s *tokenBucket) look(l law, cost uint32, now int64) Decision {
 }
 
 func (s *tokenBucket) spend(l law, cost uint32, now int64) {
-	if cost == 0 {
-		return
+	if cost > 0 {
+		s.count(l, cost, now)
 	}
-	missing, t, _, fresh := s.at(l, now)
-	if fresh {
-		s.deadline = 0
-	}
-	s.missing, s.last, s.window = missing+int64(cost)*l.window, t, uint32(l.window)
-	s.renew(l, now)
+}
+
+func (s *tokenBucket) count(l law, cost uint32, now int64) {
+	missing, t, skew := s.at(l, now)
+	missing = min(missing+int64(cost)*l.window, l.burst*l.window)
+	s.missing, s.last, s.window = missing, t, uint32(l.window)
+	s.keep(l, (l.life+skew)*l.tick, now)
 }
 
 func (s *tokenBucket) full(l law, now int64) int64 {
-	missing, _, skew, _ := s.at(l, now)
+	missing, _, skew := s.at(l, now)
 	if missing == 0 {
 		return now
 	}

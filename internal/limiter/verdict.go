@@ -24,7 +24,8 @@ type Verdict struct {
 	Reason  Reason
 	// Speaker is the index of the hit that the answer's single-valued headers speak for; −1 when there is none.
 	Speaker int
-	// RetryAfter is the longest wait of the refusing hits, Never if one of them can never pass; 0 when allowed.
+	// RetryAfter is after when the request passes: the longest wait of the hits, Never if one of them can never pass; 0 when
+	// allowed.
 	RetryAfter time.Duration
 }
 
@@ -43,6 +44,11 @@ func Judge(hits []Hit, decisions []Decision) Verdict {
 			v = Verdict{Speaker: i, Reason: RefusalReason(hits[i], d), RetryAfter: d.RetryAfter}
 		case d.Allowed && v.Allowed && (v.Speaker < 0 || scarcer(hits[i], d, hits[v.Speaker], decisions[v.Speaker])):
 			v.Speaker = i
+		}
+	}
+	for i := range hits { // a hit that was spent all the same may have to wait longer
+		if !v.Allowed && !hits[i].Shadow && decisions[i].Allowed && longer(decisions[i].RetryAfter, v.RetryAfter) {
+			v.RetryAfter = decisions[i].RetryAfter
 		}
 	}
 	return v

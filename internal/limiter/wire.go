@@ -6,29 +6,76 @@ import (
 	"time"
 )
 
-// hitSize is the length of a hit in the script's argument.
+// What is in a hit's second byte, as lua/driver.lua has it.
+const (
+	flagShadow      = 1
+	flagCountDenied = 2
+	flagBan         = 4
+	flagAsk         = 8 // decide, and write nothing
+)
+
+// hitSize is the length of most hits in the script's argument.
 const hitSize = 22
 
-// appendHit appends the hit as lua/driver.lua reads it, big-endian: algorithm and shadow (0 or 1) in a byte each, then tick
-// in ms, window in ticks, quota, burst and cost in four bytes each. The key is not in it.
-func appendHit(dst []byte, h Hit) []byte {
-	shadow := byte(0)
+// appendHit appends the hit as lua/driver.lua reads it, big-endian: algorithm and flags in a byte each, then tick in ms, window
+// in ticks, quota, burst and cost in four bytes each; a ban in six; and of a calendar the windows around now, in four times
+// five. The key is not in it.
+func appendHit(dst []byte, h *Hit, now time.Time) []byte {
+	var flags byte
 	if h.Shadow {
-		shadow = 1
+		flags |= flagShadow
 	}
-	dst = append(dst, byte(h.Limit.Algorithm), shadow)
+	if h.CountDenied {
+		flags |= flagCountDenied
+	}
+	if h.Ban > 0 {
+		flags |= flagBan
+	}
+	dst = append(dst, byte(h.Limit.Algorithm), flags)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Limit.tick().Milliseconds()))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Limit.WindowTicks()))
 	dst = binary.BigEndian.AppendUint32(dst, h.Limit.Quota)
 	dst = binary.BigEndian.AppendUint32(dst, h.Limit.Burst)
-	return binary.BigEndian.AppendUint32(dst, h.Cost)
+	dst = binary.BigEndian.AppendUint32(dst, h.Cost)
+	if h.Ban > 0 {
+		dst = appendUint(dst, 6, h.Ban.Milliseconds())
+	}
+	if h.Limit.Algorithm == CalendarWindow {
+		c := h.Limit.Calendar
+		begin, end := c.Around(now)
+		before, _ := c.Around(begin.Add(-1))
+		_, after := c.Around(end)
+		for _, border := range []time.Time{before, begin, end, after} {
+			dst = appendUint(dst, 5, border.Unix())
+		}
+	}
+	return dst
 }
 
-// What stands for the remaining units in the script's reply when a hit is refused.
+// appendUint appends the low bytes of a number, so many, the highest first.
+func appendUint(dst []byte, bytes int, n int64) []byte {
+	for bytes--; bytes >= 0; bytes-- {
+		dst = append(dst, byte(n>>(8*bytes)))
+	}
+	return dst
+}
+
+// What stands for the remaining units in the script's reply when a hit is refused, or nothing was decided.
 const (
 	replyRefused = -1
 	replyNever   = -2
+	replyBanned  = -3
+	replyOutside = -4
 )
+
+// outside says of a reply that nothing was decided, because Redis's clock is outside the windows around the caller's, and
+// returns what that clock shows.
+func outside(reply []int64) (now time.Time, yes bool) {
+	if len(reply) != 2 || reply[0] != replyOutside {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(reply[1]), true
+}
 
 // decodeReply reads the script's reply, two numbers for each hit: the remaining units, or one of the constants above, and
 // ResetAfter or RetryAfter in ms. A reply that cannot be an answer to the hits is an error.
@@ -36,22 +83,33 @@ func decodeReply(hits []Hit, reply []int64) ([]Decision, error) {
 	if len(reply) != 2*len(hits) {
 		return nil, fmt.Errorf("script replied %d numbers for %d hits", len(reply), len(hits))
 	}
+	refused := false
+	for i := range hits {
+		refused = refused || !hits[i].Shadow && reply[2*i] < 0
+	}
 	decisions := make([]Decision, len(hits))
-	for i, h := range hits {
+	for i := range hits {
+		h, d := &hits[i], &decisions[i]
 		remaining, ms := reply[2*i], reply[2*i+1]
 		wait := time.Duration(ms) * time.Millisecond
-		// A clock that has stepped back adds up to a window.
-		known := ms >= 0 && ms <= (h.Limit.Lifetime()+h.Limit.window()).Milliseconds()
+		known := ms >= 0 && ms <= h.longestWait().Milliseconds()
 		switch {
 		case remaining == replyNever && ms == 0:
-			decisions[i] = Decision{RetryAfter: Never}
-		case remaining == replyRefused && known && ms > 0:
-			decisions[i] = Decision{RetryAfter: wait}
-		case remaining >= 0 && remaining <= int64(h.Limit.Capacity()) && known:
-			decisions[i] = Decision{Allowed: true, Remaining: uint32(remaining), ResetAfter: wait}
-		default:
+			d.RetryAfter = Never
+		case (remaining == replyRefused || remaining == replyBanned) && known && ms > 0:
+			d.RetryAfter, d.Banned = wait, remaining == replyBanned
+		case remaining < 0 || remaining > int64(h.Limit.Capacity()) || !known:
 			return nil, fmt.Errorf("script replied (%d, %d) for a hit of rule %q", remaining, ms, h.Rule)
+		case refused && !h.Shadow && h.CountDenied && h.Cost > 0:
+			d.Allowed, d.Remaining, d.RetryAfter = true, uint32(remaining), wait
+		default:
+			d.Allowed, d.Remaining, d.ResetAfter = true, uint32(remaining), wait
 		}
 	}
 	return decisions, nil
+}
+
+// longestWait bounds what a bucket can make the hit wait. A clock that has stepped back adds up to a window.
+func (h *Hit) longestWait() time.Duration {
+	return max(h.Limit.Lifetime()+h.Limit.window(), h.Ban)
 }
