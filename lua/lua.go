@@ -1,4 +1,4 @@
-// Package lua holds the script that decides hits on Redis.
+// Package lua holds the scripts that run on Redis.
 package lua
 
 import (
@@ -6,8 +6,11 @@ import (
 	"strings"
 )
 
-// Driver is the text of the script. driver.lua describes its keys, arguments and reply.
+// Driver is the text of the script that decides hits. driver.lua describes its keys, arguments and reply.
 var Driver = assemble()
+
+// GiveBack is the text of the script that gives back what hits have spent, as giveback.lua describes.
+var GiveBack = strings.ReplaceAll(giveBack, "--include ringcopy.lua", ringCopy)
 
 //go:embed driver.lua
 var driver string
@@ -32,6 +35,9 @@ var calendarWindow string
 
 //go:embed ban.lua
 var ban string
+
+//go:embed giveback.lua
+var giveBack string
 
 // What some of them need in rare cases only.
 
