@@ -53,6 +53,30 @@ local function write(key, slack, keep, whole, head, at, part)
   end
 end
 
+-- law returns the function of an algorithm. Redis runs all of this text for every call: only what is needed is made.
+local function law(algorithm)
+  if algorithm == 1 then
+    --include slidinglog.lua
+    return sliding_log
+  elseif algorithm == 2 then
+    --include groupedlog.lua
+    return grouped_log
+  elseif algorithm == 3 then
+    --include slidingcounter.lua
+    return sliding_counter
+  elseif algorithm == 4 then
+    --include tokenbucket.lua
+    return token_bucket
+  elseif algorithm == 5 then
+    --include fixedwindow.lua
+    return fixed_window
+  elseif algorithm == 6 then
+    --include calendarwindow.lua
+    return calendar_window
+  end
+  error('unknown algorithm ' .. algorithm)
+end
+
 -- take decides hit i, whose words begin at that offset, and all after it, and writes what is to be written once all of them
 -- are decided. It returns whether an enforced hit was refused; nil if nothing is to be decided.
 local function take(i, offset, now, reply, refused)
@@ -68,32 +92,7 @@ local function take(i, offset, now, reply, refused)
 
   local capacity = algorithm == 4 and burst or quota
   local never = quota == 0 or cost > capacity
-  -- Redis runs all of this text for every call: only the function that is needed is made.
-  local decide
-  if never and (quota == 0 or not counted) then
-    decide = nil
-  elseif algorithm == 1 then
-    --include slidinglog.lua
-    decide = sliding_log
-  elseif algorithm == 2 then
-    --include groupedlog.lua
-    decide = grouped_log
-  elseif algorithm == 3 then
-    --include slidingcounter.lua
-    decide = sliding_counter
-  elseif algorithm == 4 then
-    --include tokenbucket.lua
-    decide = token_bucket
-  elseif algorithm == 5 then
-    --include fixedwindow.lua
-    decide = fixed_window
-  elseif algorithm == 6 then
-    --include calendarwindow.lua
-    decide = calendar_window
-  else
-    error('unknown algorithm ' .. algorithm)
-  end
-
+  local decide = (not never or counted and quota > 0) and law(algorithm)
   local remaining, wait, keep, whole, head, at, part = -2, 0
   local ends, written = 0, true -- of the bucket's ban
   if decide then
