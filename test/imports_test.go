@@ -74,3 +74,14 @@ func contains(list, word string) bool {
 	}
 	return false
 }
+
+// D115: a container from scratch has no time zones of its own.
+func TestTheDaemonBringsTheTimeZonesWithIt(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{join .Imports " "}}`, module+"cmd/ratelimitd").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	if !contains(string(out), "time/tzdata") {
+		t.Errorf("cmd/ratelimitd imports %s", out)
+	}
+}

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ratelimitd/ratelimitd/internal/rules"
+	"github.com/ratelimitd/ratelimitd/internal/config"
 )
 
 func checkCommand() *cobra.Command {
@@ -21,7 +22,8 @@ func checkCommand() *cobra.Command {
 It prints every problem as file:line:column, what it is and what was wanted, and exits
 with 1 if there is any. It warns of what is allowed but seldom meant. For a file that
 is right it prints the request headers that the rules read, as allowed_headers for
-Envoy's ext_authz filter: Envoy then sends those and no others.`,
+Envoy's ext_authz filter: Envoy then sends those and no others. For a Redis Cluster it
+says which rules cost more than one trip.`,
 		Example: `  ratelimitd check config.yaml
   ratelimitd check --strict rules/*.yaml   # warnings count as problems`,
 		Args: func(_ *cobra.Command, files []string) error {
@@ -64,8 +66,31 @@ func checkFile(from source, strict bool, stdout, stderr io.Writer) bool {
 		return false
 	}
 	fmt.Fprintf(stdout, "%s: ok, %s\n", from.file, count(len(l.config.Rules), "rule"))
-	printAllowedHeaders(stdout, rules.NewSet(l.config.Rules, l.config.ClientIP).Headers())
+	printSlots(stdout, l.config.SlotGroups())
+	printAllowedHeaders(stdout, l.config.RuleSet().Headers())
 	return true
+}
+
+// mostNames is how many rules a line names.
+const mostNames = 10
+
+// printSlots says which rules cost a Redis Cluster more than one trip.
+func printSlots(w io.Writer, groups []config.SlotGroup) {
+	if groups == nil {
+		return
+	}
+	fmt.Fprintln(w, "# A request costs the cluster two more trips when two of these rules apply to it that share no slot:")
+	for _, g := range groups {
+		slot := "a slot by " + g.By
+		if g.By == "" {
+			slot = "each its own slot"
+		}
+		names, more := g.Rules, ""
+		if n := len(names) - mostNames; n > 1 {
+			names, more = names[:mostNames], fmt.Sprintf(" and %d more", n)
+		}
+		fmt.Fprintf(w, "#   %s: %s%s\n", slot, strings.Join(names, ", "), more)
+	}
 }
 
 // printAllowedHeaders prints header names as a field of Envoy's ext_authz filter.

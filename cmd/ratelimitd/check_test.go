@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ratelimitd/ratelimitd/internal/config"
 )
 
 // command runs one command line to its end.
@@ -38,6 +41,27 @@ allowed_headers:
 `
 	if code != 0 || stdout != want || stderr != "" {
 		t.Errorf("exit %d\n%s%s\nwant exit 0\n%s", code, stdout, stderr, want)
+	}
+}
+
+// D64
+func TestCheckSaysBrieflyWhichRulesCostAClusterMoreTrips(t *testing.T) {
+	many := slices.Repeat([]string{"r"}, 111)
+	var out bytes.Buffer
+	printSlots(&out, []config.SlotGroup{
+		{By: "client_ip", Rules: []string{"login", "search"}}, {By: "header.x-api-key", Rules: many}, {Rules: many[:11]},
+	})
+	want := `# A request costs the cluster two more trips when two of these rules apply to it that share no slot:
+#   a slot by client_ip: login, search
+#   a slot by header.x-api-key: r, r, r, r, r, r, r, r, r, r and 101 more
+#   each its own slot: r, r, r, r, r, r, r, r, r, r, r
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+	out.Reset()
+	if printSlots(&out, nil); out.Len() > 0 {
+		t.Errorf("without such rules:\n%s", out.String())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	_ "time/tzdata" // a host without the time zone database, such as a container from scratch, knows every zone too
 
 	"github.com/spf13/cobra"
 )

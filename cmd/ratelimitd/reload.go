@@ -13,7 +13,6 @@ import (
 	"github.com/ratelimitd/ratelimitd/internal/authz"
 	"github.com/ratelimitd/ratelimitd/internal/config"
 	"github.com/ratelimitd/ratelimitd/internal/metrics"
-	"github.com/ratelimitd/ratelimitd/internal/rules"
 )
 
 // What made the daemon read its file again.
@@ -123,11 +122,12 @@ func (r *reloader) use(next loaded) state {
 		restart = append(restart, "log.format")
 	}
 	r.level.SetLevel(logLevel(c.Log))
+	inEffect := r.inEffect(c)
 	r.checks.Use(authz.Snapshot{
-		Rules:  rules.NewSet(c.Rules, c.ClientIP),
+		Rules:  inEffect.RuleSet(),
 		Answer: authz.Answer{XRateLimit: c.Response.XRateLimit, RateLimit: c.Response.RateLimit, Status: c.Response.Status},
 	})
-	s := state{config: r.inEffect(c), loaded: time.Now(), restart: restart}
+	s := state{config: inEffect, loaded: time.Now(), restart: restart}
 	r.mu.Lock()
 	r.is = s
 	r.mu.Unlock()

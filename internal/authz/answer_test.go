@@ -156,6 +156,27 @@ func TestLimitHeaders(t *testing.T) {
 				"ratelimit-policy": `"a";q=9;w=1`, "ratelimit": `"a";r=0;t=1`},
 		},
 		{
+			"a window of the calendar has no length to show",
+			[]rules.Rule{{Name: "a", Limit: dayLimit(9), Cost: 1}, {Name: "b", Limit: logLimit(9, hour), Cost: 1}},
+			scriptedStore{"a": {Allowed: true, Remaining: 5, ResetAfter: 2*hour + 1}, "b": {Allowed: true, Remaining: 8, ResetAfter: hour}},
+			h{"x-ratelimit-limit": "9", "x-ratelimit-remaining": "5", "x-ratelimit-reset": "7201",
+				"ratelimit-policy": `"a";q=9, "b";q=9;w=3600`, "ratelimit": `"a";r=5;t=7201, "b";r=8;t=3600`},
+		},
+		{
+			"a refusal by the calendar waits for midnight",
+			[]rules.Rule{{Name: "a", Limit: dayLimit(9), Cost: 1}},
+			scriptedStore{"a": {RetryAfter: 2*hour + 1}},
+			h{"content-type": "application/json", "retry-after": "7201", "x-ratelimit-limit": "9", "x-ratelimit-remaining": "0",
+				"x-ratelimit-reset": "7201", "ratelimit-policy": `"a";q=9`, "ratelimit": `"a";r=0;t=7201`},
+		},
+		{
+			"a refusal says nothing of buckets that were not asked",
+			[]rules.Rule{{Name: "a", Limit: logLimit(9, s), Cost: 1}, {Name: "b", Limit: logLimit(1, s), Cost: 1}},
+			scriptedStore{"a": {Skipped: true}, "b": {RetryAfter: s}},
+			h{"content-type": "application/json", "retry-after": "1", "x-ratelimit-limit": "1", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "1",
+				"ratelimit-policy": `"b";q=1;w=1`, "ratelimit": `"b";r=0;t=1`},
+		},
+		{
 			"shadow rules show nothing",
 			[]rules.Rule{{Name: "a", Limit: logLimit(9, s), Cost: 1}, {Name: "sh", Shadow: true, Limit: logLimit(1, s), Cost: 1}},
 			scriptedStore{"a": {Allowed: true, Remaining: 8, ResetAfter: s}, "sh": {RetryAfter: hour}},

@@ -241,6 +241,12 @@ func bucketLimit(quota uint32, window time.Duration, burst uint32) limiter.Limit
 	return limiter.Limit{Algorithm: limiter.TokenBucket, Quota: quota, Window: window, Burst: burst, Tick: limiter.TickFor(burst, window)}
 }
 
+// dayLimit is of a day of the calendar.
+func dayLimit(quota uint32) limiter.Limit {
+	day := limiter.Calendar{Period: limiter.Day, Zone: time.UTC}
+	return limiter.Limit{Algorithm: limiter.CalendarWindow, Quota: quota, Window: day.Longest(), Calendar: day, Tick: time.Second}
+}
+
 // fromJSON reads the JSON form of a message.
 func fromJSON[M proto.Message](t testing.TB, text string, m M) M {
 	t.Helper()

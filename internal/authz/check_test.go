@@ -149,6 +149,32 @@ func TestARefusalForAMissingKeyTakesShadowHitsOnly(t *testing.T) {
 	}
 }
 
+// A rule that counts refused requests spends whoever refuses, and says nothing of it in a refusal that is another's.
+func TestARefusalForAMissingKeyTakesHitsThatCountItToo(t *testing.T) {
+	store := &countingStore{}
+	f := newFixture(t, store, bothFamilies,
+		rules.Rule{Name: "wide", Limit: logLimit(9, time.Minute), Cost: 1},
+		rules.Rule{Name: "counting", Limit: logLimit(1, time.Minute), Cost: 1, CountDenied: true, Ban: time.Hour},
+		rules.Rule{Name: "key", Key: attributes(t, "header.x"), Limit: logLimit(1, time.Minute), Cost: 1, OnMissingKey: rules.RefuseMissing})
+	for range 2 {
+		got := f.check(get("/"))
+		want := map[string]any{"decision": "deny", "reason": "key_missing", "rule": "key"}
+		if !maps.Equal(metadataOf(got), want) || len(headerMap(got)) != 1 {
+			t.Errorf("metadata %v, headers %v", metadataOf(got), headerMap(got))
+		}
+	}
+	for _, hits := range store.takes {
+		if len(hits) != 1 || hits[0].Rule != "counting" || hits[0].Shadow || !hits[0].CountDenied || hits[0].Ban != time.Hour {
+			t.Errorf("taken: %+v", hits)
+		}
+	}
+	for _, outcome := range []string{"allowed", "denied"} {
+		if n := f.series("ratelimitd_decisions_total", "rule", "counting", "outcome", outcome); len(store.takes) != 2 || n != 1 {
+			t.Errorf("%v counted as %s, want 1", n, outcome)
+		}
+	}
+}
+
 func TestAShadowRuleWithAMissingKeyRefusesNobody(t *testing.T) {
 	f := newFixture(t, &countingStore{}, bothFamilies, rules.Rule{
 		Name: "try", Key: attributes(t, "header.x"), Limit: logLimit(1, time.Minute), Cost: 1, OnMissingKey: rules.RefuseMissing, Shadow: true,

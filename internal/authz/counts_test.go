@@ -46,6 +46,38 @@ func TestTheRefusingRuleIsNamed(t *testing.T) {
 	}
 }
 
+// D118: who is banned can tell why, and so can the operator.
+func TestARefusalByABanSaysSo(t *testing.T) {
+	f := newFixture(t, scriptedStore{"a": {Banned: true, RetryAfter: time.Minute}}, bothFamilies,
+		rules.Rule{Name: "a", Limit: logLimit(20, 10*time.Second), Cost: 1, Ban: time.Minute})
+	got := f.check(get("/"))
+	want := map[string]any{"decision": "deny", "reason": "ban", "rule": "a", "remaining": 0.0, "retry_after_s": 60.0}
+	if !maps.Equal(metadataOf(got), want) || headerOf(got, "retry-after") != "60" || got.GetDeniedResponse().GetStatus().GetCode() != 429 {
+		t.Errorf("got %v", got)
+	}
+	if n := f.series("ratelimitd_denials_total", "rule", "a", "reason", "ban"); n != 1 {
+		t.Errorf("%v counted", n)
+	}
+}
+
+// A bucket that was not asked, as the request was refused without it, has said nothing.
+func TestBucketsThatWereNotAskedAreNotCounted(t *testing.T) {
+	f := newFixture(t, scriptedStore{"a": {RetryAfter: time.Second}, "b": {Skipped: true}, "try": {Skipped: true}}, bothFamilies,
+		rules.Rule{Name: "a", Limit: logLimit(1, time.Second), Cost: 1},
+		rules.Rule{Name: "b", Limit: logLimit(1, time.Second), Cost: 1},
+		rules.Rule{Name: "try", Limit: logLimit(1, time.Second), Cost: 1, Shadow: true})
+	if m := metadataOf(f.check(get("/"))); m["rule"] != "a" || m["shadow_denied"] != nil {
+		t.Errorf("metadata %v", m)
+	}
+	for _, rule := range []string{"b", "try"} {
+		for _, outcome := range []string{"allowed", "denied", "shadow_denied"} {
+			if n := f.series("ratelimitd_decisions_total", "rule", rule, "outcome", outcome); n != 0 {
+				t.Errorf("%s: %v counted as %s", rule, n, outcome)
+			}
+		}
+	}
+}
+
 func TestShadowRulesAreCountedAndRefuseNothing(t *testing.T) {
 	f := newFixture(t, &countingStore{}, bothFamilies,
 		rules.Rule{Name: "open", Action: rules.Allow, Shadow: true},
@@ -114,7 +146,7 @@ func TestUntrustedHeadersAreCounted(t *testing.T) {
 // Rates work from the first refusal on.
 func TestEveryReasonOfARefusalHasASeriesFromTheStart(t *testing.T) {
 	f := newFixture(t, &countingStore{}, Answer{}, rules.Rule{Name: "a", Limit: logLimit(1, time.Minute), Cost: 1})
-	for _, reason := range []limiter.Reason{limiter.ReasonLimit, limiter.ReasonLimitZero, limiter.ReasonCost,
+	for _, reason := range []limiter.Reason{limiter.ReasonLimit, limiter.ReasonBan, limiter.ReasonLimitZero, limiter.ReasonCost,
 		limiter.ReasonKeyMissing, limiter.ReasonRule, limiter.ReasonStore} {
 		if n := f.series("ratelimitd_denials_total", "rule", "a", "reason", string(reason)); n != 0 {
 			t.Errorf("%s: %v", reason, n)

@@ -69,7 +69,7 @@ func (o *outcome) rateLimit() (policy, state string) {
 	p, s := space[0][:0], space[1][:0]
 	for i := range o.hits {
 		hit, decision := &o.hits[i], o.decisions[i]
-		if hit.Shadow || decision.Allowed != o.verdict.Allowed {
+		if hit.Shadow || decision.Skipped || decision.Allowed != o.verdict.Allowed {
 			continue
 		}
 		if len(p) > 0 {
@@ -105,11 +105,11 @@ func appendState(b []byte, rule string, d limiter.Decision) []byte {
 	return b
 }
 
-// policyWindow is the time in seconds in which the capacity comes back; 0 when it never does or is no whole number of
-// seconds. For a token bucket it is ⌈burst·window/quota⌉.
+// policyWindow is the time in seconds in which the capacity comes back; 0 when it never does, is no whole number of seconds
+// or differs from window to window, as in a calendar. For a token bucket it is ⌈burst·window/quota⌉.
 func policyWindow(l limiter.Limit) uint64 {
 	switch {
-	case l.Quota == 0:
+	case l.Quota == 0 || l.Algorithm == limiter.CalendarWindow:
 		return 0
 	case l.Algorithm == limiter.TokenBucket:
 		hi, lo := bits.Mul64(uint64(l.Burst), uint64(l.Window))

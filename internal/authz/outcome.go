@@ -31,14 +31,14 @@ type outcome struct {
 	degraded bool
 }
 
-// takeOf leaves out the enforced hits of a request that is refused anyway: nothing is spent then. Shadow hits are decided
-// on their own, also then.
+// takeOf leaves out the enforced hits of a request that is refused anyway: they would not be spent. Shadow hits are decided
+// on their own, also then, and hits that count refused requests are spent whoever refuses.
 func takeOf(applied *rules.Applied) take {
 	all := take{hits: applied.Hits, rules: applied.Rules}
 	if firstEnforced(applied.Refused) == nil {
 		return all
 	}
-	return all.filter(func(h *limiter.Hit) bool { return h.Shadow })
+	return all.filter(func(h *limiter.Hit) bool { return h.Shadow || h.CountDenied })
 }
 
 // withoutStore is what can be said of the hits when the store has failed: some are refused whatever a bucket holds.
@@ -97,7 +97,7 @@ func shadowDenied(applied *rules.Applied, t take) []*rules.Rule {
 		}
 	}
 	for i, d := range t.decisions {
-		if t.hits[i].Shadow && !d.Allowed {
+		if t.hits[i].Shadow && !d.Allowed && !d.Skipped {
 			denied = append(denied, t.rules[i])
 		}
 	}

@@ -80,8 +80,8 @@ func (f fields) override(r *rules.Rule, burst uint32) rules.Override {
 	if len(f.entries) > 0 && f.replaces() == nil && len(f.meant) == 0 {
 		f.fail("replaces nothing, wanted limit, burst or cost")
 	}
-	if v, ok := f.get("limit"); ok && v.quota(&o.Limit) && r.Limit.Window != 0 && o.Limit.Window != r.Limit.Window {
-		v.fail("%s has another window than the rule, wanted %d/%s", quote(v.node.Value), o.Limit.Quota, formatLength(r.Limit.Window))
+	if v, ok := f.get("limit"); ok && v.quota(&o.Limit) && r.Limit.Window != 0 && formatWindow(o.Limit) != formatWindow(r.Limit) {
+		v.fail("%s has another window than the rule, wanted %d/%s", quote(v.node.Value), o.Limit.Quota, formatWindow(r.Limit))
 	}
 	f.burst(&o.Limit, burst)
 	f.cost(r.Limit.Algorithm, &o.Cost, &o.CostFrom)

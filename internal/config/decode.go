@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -13,6 +14,8 @@ type decoder struct {
 	sets     AddressSets
 	problems []Problem
 	warnings []Problem // what is valid and probably not what was meant
+	// timeZones are those that the file has named so far: each is read but once.
+	timeZones map[string]*time.Location
 }
 
 // value is one node of the file together with the way to it.

@@ -148,10 +148,13 @@ type (
 		Key          []string       `yaml:"key,flow"`
 		Limit        string         `yaml:"limit"`
 		Algorithm    string         `yaml:"algorithm"`
+		Timezone     string         `yaml:"timezone,omitempty"`
 		Burst        uint32         `yaml:"burst,omitempty"`
 		Cost         any            `yaml:"cost"`
 		OnMissingKey string         `yaml:"on_missing_key"`
 		OnStoreError string         `yaml:"on_store_error"`
+		CountDenied  bool           `yaml:"count_denied"`
+		Ban          string         `yaml:"ban"`
 		Overrides    []overrideYAML `yaml:"overrides,omitempty"`
 	}
 	costYAML struct {
@@ -214,6 +217,10 @@ func ruleOf(r *rules.Rule) ruleYAML {
 		y.Spend = &spendYAML{
 			Key: texts(r.Key), Limit: formatLimit(r.Limit), Algorithm: r.Limit.Algorithm.String(), Burst: r.Limit.Burst,
 			Cost: costOf(r.Cost, r.CostFrom), OnMissingKey: missingKeys[r.OnMissingKey], OnStoreError: storePolicies[r.OnStoreError],
+			CountDenied: r.CountDenied, Ban: formatLength(r.Ban),
+		}
+		if r.Limit.Calendar.Period != 0 {
+			y.Spend.Timezone = r.Limit.Calendar.Zone.String()
 		}
 		for i := range r.Overrides {
 			o := &r.Overrides[i]
@@ -270,7 +277,15 @@ func presenceOf(presence rules.Presence, values []string) any {
 
 // formatLimit writes QUOTA/WINDOW.
 func formatLimit(l limiter.Limit) string {
-	return fmt.Sprintf("%d/%s", l.Quota, formatLength(l.Window))
+	return fmt.Sprintf("%d/%s", l.Quota, formatWindow(l))
+}
+
+// formatWindow writes the window of a limit: the same for all ways of writing it.
+func formatWindow(l limiter.Limit) string {
+	if l.Calendar.Period != 0 {
+		return periods[l.Calendar.Period]
+	}
+	return formatLength(l.Window)
 }
 
 // texts returns what each value is written as; an empty list for none.

@@ -3,6 +3,7 @@ package config
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -37,8 +38,8 @@ var sections = []struct {
 	{clientSection, []string{"from", "trusted_proxies", "headers", "ipv6_prefix"}},
 	{addressSection, []string{"name", "from"}},
 	{responseSection, []string{"headers", "body", "status"}},
-	{ruleSection, []string{"name", "match", "key", "limit", "algorithm", "burst", "cost", "mode", "on_missing_key",
-		"on_store_error", "overrides", "action"}},
+	{ruleSection, []string{"name", "match", "key", "limit", "algorithm", "timezone", "burst", "cost", "mode",
+		"on_missing_key", "on_store_error", "count_denied", "ban", "overrides", "action"}},
 	{matchSection, []string{"hosts", "methods", "paths", "headers", "query", "client_ips", "extensions", "metadata"}},
 	{costSection, []string{"from", "default", "min", "max"}},
 	{overrideSection, []string{"match", "limit", "burst", "cost"}},
@@ -169,6 +170,20 @@ func (f fields) choose(key string, words []string, word *string) {
 	if v, ok := f.get(key); ok {
 		if i, ok := v.choice(words); ok {
 			*word = words[i]
+		}
+	}
+}
+
+// length sets the length of time to the value of a key, if it is written.
+func (f fields) length(key, want string, least, most time.Duration, length *time.Duration) {
+	v, ok := f.get(key)
+	if !ok {
+		return
+	}
+	if text, ok := v.text(want); ok {
+		var err error
+		if *length, err = parseLength(text, least, most); err != nil {
+			v.fail("%v", err)
 		}
 	}
 }

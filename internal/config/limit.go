@@ -1,9 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,37 +28,45 @@ var unitWords = map[string]string{
 	"hr": "h", "hrs": "h", "hour": "h", "hours": "h", "day": "d", "days": "d", "week": "w", "weeks": "w",
 }
 
-// parseLimit reads QUOTA/WINDOW.
-func parseLimit(text string) (quota uint32, window time.Duration, err error) {
+// periods are the words for the windows of a calendar, and rolling what comes nearest to each of those without one.
+var (
+	periods = []string{limiter.Day: "day", limiter.Week: "week", limiter.Month: "month", limiter.Year: "year"}
+	rolling = []string{limiter.Day: "1d", limiter.Week: "1w", limiter.Month: "30d", limiter.Year: "365d"}
+)
+
+// parseLimit reads QUOTA/WINDOW into a limit that has no algorithm yet.
+func parseLimit(text string) (l limiter.Limit, err error) {
 	before, after, ok := strings.Cut(text, "/")
 	if !ok {
 		better := ""
 		if n, err := strconv.ParseUint(text, 10, 32); err == nil {
 			better = fmt.Sprintf("%d/1m", n)
 		}
-		return 0, 0, fmt.Errorf("%s has no window, wanted QUOTA/WINDOW like 100/1m%s", quote(text), didYouMean(better))
+		return l, fmt.Errorf("%s has no window, wanted QUOTA/WINDOW like 100/1m%s", quote(text), didYouMean(better))
 	}
 	n, err := strconv.ParseUint(before, 10, 32)
 	switch {
 	case err == nil && hasLeadingZero(before):
-		return 0, 0, fmt.Errorf("the quota %s of %s has a leading zero, wanted a whole number without", quote(before), quote(text))
+		return l, fmt.Errorf("the quota %s of %s has a leading zero, wanted a whole number without", quote(before), quote(text))
 	case err != nil:
-		return 0, 0, fmt.Errorf("the quota %s of %s is out of bounds, wanted a whole number from 0 to %d",
+		return l, fmt.Errorf("the quota %s of %s is out of bounds, wanted a whole number from 0 to %d",
 			quote(before), quote(text), uint32(math.MaxUint32))
 	}
-	switch after {
-	case "day", "week", "month", "year":
-		return 0, 0, fmt.Errorf("%s: calendar windows are not supported, wanted a length of time like 1d, 1w or 30d", quote(text))
+	l.Quota = uint32(n)
+	if period := slices.Index(periods, after); period > 0 {
+		l.Calendar.Period = limiter.Period(period)
+		l.Window = l.Calendar.Longest()
+		return l, nil
 	}
-	window, err = parseLength(after, limiter.MinWindow, limiter.MaxWindow)
+	l.Window, err = parseLength(after, limiter.MinWindow, limiter.MaxWindow)
 	var bad *lengthError
 	if errors.As(err, &bad) {
 		bad.text = text
-		if bad.better != "" {
-			bad.better = before + "/" + bad.better
+		if better := cmp.Or(bad.better, nearest(after, periods)); better != "" {
+			bad.better = before + "/" + better
 		}
 	}
-	return uint32(n), window, err
+	return l, err
 }
 
 // lengthError says why a text has no length of time that is wanted.

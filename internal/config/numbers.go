@@ -12,16 +12,19 @@ import (
 
 const wantLimit = "QUOTA/WINDOW like 100/1m"
 
-// limit reads limit, algorithm and burst, which bound each other. It returns the burst that is written; 0 when none is.
+// limit reads limit, timezone, algorithm and burst, which bound each other. It returns the burst that is written; 0 when none
+// is.
 func (f fields) limit(l *limiter.Limit) (burst uint32) {
 	l.Algorithm = f.algorithm()
 	if v, ok := f.require("limit", wantLimit); ok {
 		v.quota(l)
 	}
+	f.timezone(l)
 	return f.burst(l, 0)
 }
 
-// algorithm returns the algorithm of a rule; none if it cannot be told, so that nothing is held against its bounds.
+// algorithm returns the algorithm of a rule, whatever its windows; none if it cannot be told, so that nothing is held against
+// its bounds.
 func (f fields) algorithm() limiter.Algorithm {
 	v, ok := f.get("algorithm")
 	switch {
@@ -37,22 +40,29 @@ func (f fields) algorithm() limiter.Algorithm {
 	return limiter.Algorithm(i + 1)
 }
 
-// quota reads the quota and window of a limit.
+// quota reads the quota and window of a limit, by which a fixed_window is one of two algorithms. ok is false if the window
+// cannot be told, or is not for the algorithm.
 func (v value) quota(l *limiter.Limit) (ok bool) {
 	text, ok := v.text(wantLimit)
 	if !ok {
 		return false
 	}
-	var err error
-	l.Quota, l.Window, err = parseLimit(text)
-	switch {
+	written, err := parseLimit(text)
+	l.Quota, l.Window, l.Calendar.Period = written.Quota, written.Window, written.Calendar.Period
+	switch period := l.Calendar.Period; {
 	case err != nil:
 		v.fail("%v", err)
+		return false
+	case period != 0 && (l.Algorithm == limiter.FixedWindow || l.Algorithm == limiter.CalendarWindow):
+		l.Algorithm = limiter.CalendarWindow
+	case period != 0 && l.Algorithm != 0:
+		v.fail("%s is a window of the calendar, wanted algorithm: fixed_window, which alone has such, or %d/%s", quote(text), l.Quota, rolling[period])
+		return false
 	case l.Algorithm == limiter.SlidingLog && l.Quota > limiter.MaxSlidingLogQuota:
 		v.fail("%s is too much for sliding_log, wanted a quota of at most %d, or grouped_log",
 			quote(text), limiter.MaxSlidingLogQuota)
 	}
-	return err == nil
+	return true
 }
 
 // burst sets the burst of a limit: 0 if it is no token bucket, or one that never fills. One that is not written is
@@ -93,6 +103,9 @@ func setTicks(r *rules.Rule) {
 		capacity = max(capacity, r.Overrides[i].Limit.Capacity())
 	}
 	r.Limit.Tick = limiter.TickFor(capacity, r.Limit.Window)
+	if r.Limit.Algorithm == limiter.CalendarWindow { // it multiplies nothing, and no change of quota may change its tick
+		r.Limit.Tick = time.Second
+	}
 	for i := range r.Overrides {
 		r.Overrides[i].Limit.Tick = r.Limit.Tick
 	}

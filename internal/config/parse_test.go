@@ -68,7 +68,7 @@ func TestWhatIsCommentedOutInTheExampleIsValidToo(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, strings.Join(lines, ""))
 	}
-	if len(c.Rules) != 5 || c.Store.Redis == nil || len(c.ClientIP.Trusted) != 1 {
+	if len(c.Rules) != 6 || c.Store.Redis == nil || len(c.ClientIP.Trusted) != 1 {
 		t.Errorf("the comments hold %d rules, %v, %v", len(c.Rules), c.Store, c.ClientIP)
 	}
 }

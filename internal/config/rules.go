@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/ratelimitd/ratelimitd/internal/limiter"
 	"github.com/ratelimitd/ratelimitd/internal/rules"
 )
 
@@ -14,10 +15,12 @@ var (
 	actions     = []string{"limit", "allow", "deny"}
 	modes       = []string{"enforce", "shadow"}
 	missingKeys = []string{"client_ip", "skip", "deny", "shared"}
+	truths      = []string{"false", "true"}
 )
 
 // limitKeys are the keys that only a rule with the action limit has.
-var limitKeys = []string{"key", "limit", "algorithm", "burst", "cost", "on_missing_key", "on_store_error", "overrides"}
+var limitKeys = []string{"key", "limit", "algorithm", "timezone", "burst", "cost", "on_missing_key", "on_store_error",
+	"count_denied", "ban", "overrides"}
 
 const wantName = "1 to 64 lower-case letters, digits or hyphens"
 
@@ -134,5 +137,10 @@ func (f fields) spend(r *rules.Rule) []fields {
 	if v, ok := f.get("on_store_error"); ok {
 		r.OnStoreError = v.storePolicy()
 	}
+	if v, ok := f.get("count_denied"); ok {
+		i, _ := v.choice(truths)
+		r.CountDenied = i == 1
+	}
+	f.length("ban", "a length of time like 15m", 0, limiter.MaxBan, &r.Ban)
 	return overrides
 }

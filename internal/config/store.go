@@ -55,14 +55,7 @@ func (f fields) redis() *Redis {
 		}
 	}
 	f.choose("mode", storeModes, &r.Mode)
-	if v, ok := f.get("timeout"); ok {
-		if text, ok := v.text("a length of time like 20ms"); ok {
-			var err error
-			if r.Timeout, err = parseLength(text, time.Millisecond, time.Minute); err != nil {
-				v.fail("%v", err)
-			}
-		}
-	}
+	f.length("timeout", "a length of time like 20ms", time.Millisecond, time.Minute, &r.Timeout)
 	if v, ok := f.get("key_prefix"); ok {
 		const want = "1 to 32 letters, digits, colons, underscores or hyphens"
 		if r.KeyPrefix, ok = v.text(want); ok && !keyPrefix.MatchString(r.KeyPrefix) {

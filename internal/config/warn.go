@@ -3,7 +3,6 @@ package config
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ratelimitd/ratelimitd/internal/limiter"
 	"github.com/ratelimitd/ratelimitd/internal/rules"
@@ -82,17 +81,14 @@ func (s *survey) hidden() {
 
 // twins warns of rules that count the same requests into like buckets over the same window as an earlier one.
 func (s *survey) twins() {
-	type identity struct {
-		window     time.Duration
-		key, match string
-	}
+	type identity struct{ window, timezone, key, match string }
 	first := map[identity]*subject{}
 	for i := range s.subjects {
 		r := &s.subjects[i]
 		if r.rule.Action != rules.Limit {
 			continue
 		}
-		id := identity{r.rule.Limit.Window, strings.Join(r.key, " "), r.match}
+		id := identity{formatWindow(r.rule.Limit), r.rule.Limit.Calendar.Zone.String(), strings.Join(r.key, " "), r.match}
 		if twin := first[id]; twin != nil {
 			r.warn("has the match, key and window of rule %s on line %d, wanted one rule instead of two",
 				quote(twin.rule.Name), twin.node.Line)
@@ -129,8 +125,11 @@ func (s *survey) keys() {
 // limits warns of the numbers of a rule and its overrides that do not suit the algorithm or each other.
 func (r *subject) limits() {
 	if l := r.rule.Limit; l.Algorithm == limiter.FixedWindow && l.Window == 7*day {
-		r.entries["limit"].warn("a fixed_window of a week begins on Thursday 00:00 UTC, as the Unix epoch did, wanted another " +
-			"window or algorithm if it should not")
+		r.entries["limit"].warn("a fixed_window of a week begins on Thursday 00:00 UTC, as the Unix epoch did, wanted %d/week, "+
+			"which begins on Monday, or another algorithm", l.Quota)
+	}
+	if r.rule.Ban > 0 && r.rule.Shadow {
+		r.entries["ban"].warn("a rule in shadow mode bans nobody, so it counts fewer refusals than it would make, wanted mode: enforce or no ban")
 	}
 	r.suits(r.rule.Limit)
 	r.affords(r.rule.Limit, r.rule.Cost, r.rule.CostFrom)

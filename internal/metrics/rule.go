@@ -3,7 +3,7 @@ package metrics
 import "github.com/prometheus/client_golang/prometheus"
 
 // Why a rule refuses, in the labels of ratelimitd_denials_total.
-var denialReasons = []string{"limit", "limit_zero", "cost", "key_missing", "rule", "store"}
+var denialReasons = []string{"limit", "ban", "limit_zero", "cost", "key_missing", "rule", "store"}
 
 // Rule counts for one rule.
 type Rule struct {
@@ -31,7 +31,7 @@ func (m *Metrics) Rule(name string) *Rule {
 // Allowed counts a request that the rule let pass, whatever other rules did with it.
 func (r *Rule) Allowed() { r.allowed.Inc() }
 
-// Denied counts a request that the rule refused: reason is limit, limit_zero, cost, key_missing, rule or store.
+// Denied counts a request that the rule refused: reason is limit, ban, limit_zero, cost, key_missing, rule or store.
 func (r *Rule) Denied(reason string) {
 	r.denied.Inc()
 	if c, ok := r.denials[reason]; ok {

@@ -53,6 +53,7 @@ func appendAddress(b []byte, addr netip.Addr) []byte {
 // bucket is where a limit rule that matched spends, if it does.
 type bucket struct {
 	key     limiter.Key
+	tag     uint32
 	missing bool // a part of the key is
 	skipped bool // for that the rule does not apply
 	refused bool // for that the request is refused
@@ -64,34 +65,47 @@ type bucket struct {
 func (f *facts) findBucket(r *compiledRule, route string) bucket {
 	var found bucket
 	var space [256]byte
+	var tagged []byte
 	text := append(space[:0], r.keyHead...)
-	for _, attribute := range r.Key {
-		text = appendSized(text, attribute.text)
-		if attribute.kind == clientAttribute {
-			text = f.appendClient(append(text, ownValue), &found)
-			continue
-		}
-		if value, count := f.value(attribute, route); count == 1 && value != "" {
-			text = appendSized(append(text, ownValue), value)
-			continue
-		}
-		found.missing = true
-		switch r.OnMissingKey {
-		case UseClientIP:
-			text = f.appendClient(append(text, clientValue), &found)
-		case ShareBucket:
-			text = appendSized(append(text, sharedValue), "")
-		case SkipRule:
-			found.skipped = true
-		case RefuseMissing:
-			found.refused = true
+	for i, attribute := range r.Key {
+		begin := len(text)
+		text = f.appendPart(text, r, attribute, route, &found)
+		if i == r.tagPart {
+			tagged = text[begin:]
 		}
 	}
-	if !found.skipped && !found.refused {
-		sum := sha256.Sum256(text)
-		found.key = limiter.Key(sum[:len(found.key)])
+	if found.skipped || found.refused {
+		return found
+	}
+	sum := sha256.Sum256(text)
+	found.key = limiter.Key(sum[:len(found.key)])
+	if r.tagged {
+		found.tag = r.tag(found.key, tagged)
 	}
 	return found
+}
+
+// appendPart appends one part of the key, as far as the request has it.
+func (f *facts) appendPart(text []byte, r *compiledRule, attribute Attribute, route string, found *bucket) []byte {
+	text = appendSized(text, attribute.text)
+	if attribute.kind == clientAttribute {
+		return f.appendClient(append(text, ownValue), found)
+	}
+	if value, count := f.value(attribute, route); count == 1 && value != "" {
+		return appendSized(append(text, ownValue), value)
+	}
+	found.missing = true
+	switch r.OnMissingKey {
+	case UseClientIP:
+		return f.appendClient(append(text, clientValue), found)
+	case ShareBucket:
+		return appendSized(append(text, sharedValue), "")
+	case SkipRule:
+		found.skipped = true
+	case RefuseMissing:
+		found.refused = true
+	}
+	return text
 }
 
 func (f *facts) appendClient(text []byte, found *bucket) []byte {

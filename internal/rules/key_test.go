@@ -58,9 +58,13 @@ func TestABucketIsFoundAgainWhateverItsNumbers(t *testing.T) { // DESIGN §4.6, 
 		"overrides": {func(r *Rule) { r.Overrides = []Override{{Limit: r.Limit}} }, true},
 		"mode":      {func(r *Rule) { r.Shadow = true }, true},
 		"match":     {func(r *Rule) { r.Match.Methods = []string{"GET"} }, true},
+		"time zone": {func(r *Rule) { r.Limit.Calendar.Zone = time.FixedZone("x", 3600) }, true},
+		"period":    {func(r *Rule) { r.Limit.Calendar.Period = limiter.Month }, true},
+		"ban":       {func(r *Rule) { r.Ban, r.CountDenied = time.Hour, true }, true},
 		"no tick":   {func(r *Rule) { r.Limit.Tick = 0 }, true}, // one millisecond as well
 		"tick":      {func(r *Rule) { r.Limit.Tick = 10 * time.Millisecond }, false},
 		"algorithm": {func(r *Rule) { r.Limit.Algorithm = limiter.FixedWindow }, false},
+		"calendar":  {func(r *Rule) { r.Limit.Algorithm = limiter.CalendarWindow }, false},
 		"name":      {func(r *Rule) { r.Name = "s" }, false},
 		"key list":  {func(r *Rule) { r.Key = key("client_ip", "method") }, false},
 	} {

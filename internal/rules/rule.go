@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/ratelimitd/ratelimitd/internal/limiter"
 )
@@ -60,6 +61,10 @@ type Rule struct {
 	Overrides    []Override
 	OnMissingKey MissingKey
 	OnStoreError StorePolicy
+	// CountDenied spends the cost of refused requests too, as far as there is room.
+	CountDenied bool
+	// Ban is for how long the bucket refuses everything after a refusal: 0 … limiter.MaxBan, whole milliseconds; 0 is no ban.
+	Ban time.Duration
 }
 
 // Match lists conditions of which all must hold. A nil list is no condition; within a list any one entry is enough. The

@@ -15,16 +15,28 @@ type Set struct {
 	rules  []compiledRule
 	index  index
 	client ClientIP
+	tagged bool // hits have tags
 }
 
 type compiledRule struct {
 	*Rule
 	keyHead []byte // of a limit rule's keys
+	tagged  bool   // its buckets have tags
+	tagPart int    // as tagPart returns it
 }
 
+// An Option changes what a Set does beside matching.
+type Option func(*Set)
+
+// WithTags gives each hit its tag, which decides where in a Redis Cluster its bucket lies. Elsewhere it is wasted work.
+func WithTags() Option { return func(s *Set) { s.tagged = true } }
+
 // NewSet prepares the rules, given in file order with unique names. It keeps a copy of the list.
-func NewSet(rules []Rule, client ClientIP) *Set {
+func NewSet(rules []Rule, client ClientIP, options ...Option) *Set {
 	s := &Set{list: slices.Clone(rules), client: client}
+	for _, option := range options {
+		option(s)
+	}
 	for i := range s.list {
 		if s.list[i].Action != Limit {
 			s.add(&s.list[i])
@@ -51,6 +63,7 @@ func (s *Set) add(r *Rule) {
 	compiled := compiledRule{Rule: r}
 	if r.Action == Limit {
 		compiled.keyHead = keyHead(r)
+		compiled.tagged, compiled.tagPart = s.tagged, tagPart(r.Key)
 	}
 	s.index.add(int32(len(s.rules)), &r.Match)
 	s.rules = append(s.rules, compiled)
@@ -127,7 +140,9 @@ func (a *Applied) addLimit(f *facts, r *compiledRule, route string, left int) {
 	if !valid {
 		a.InvalidCost = append(a.InvalidCost, r.Rule)
 	}
-	a.Hits = append(a.Hits, limiter.Hit{Rule: r.Name, Key: found.key, Limit: numbers.limit, Cost: cost, Shadow: r.Shadow})
+	a.Hits = append(a.Hits, limiter.Hit{
+		Rule: r.Name, Key: found.key, Limit: numbers.limit, Cost: cost, Shadow: r.Shadow, CountDenied: r.CountDenied, Ban: r.Ban, Tag: found.tag,
+	})
 	a.Rules = append(a.Rules, r.Rule)
 }
 

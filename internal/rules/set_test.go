@@ -86,14 +86,19 @@ func TestEveryMatchingLimitRuleApplies(t *testing.T) { // DESIGN §4.2, §4.3
 	other.Match.Paths = paths("/b")
 	shadow := perMinute("shadow", 3, "path")
 	shadow.Shadow, shadow.Cost = true, 7
-	s := NewSet([]Rule{perMinute("all", 5), other, shadow}, ClientIP{})
+	all := perMinute("all", 5)
+	all.CountDenied, all.Ban = true, time.Hour
+	s := NewSet([]Rule{all, other, shadow}, ClientIP{})
 	applied := s.Apply(newRequest("/a"))
 	if got := names(applied.Rules); !slices.Equal(got, []string{"all", "shadow"}) {
 		t.Fatalf("applied: %v", got)
 	}
 	for i, hit := range applied.Hits {
 		r := applied.Rules[i]
-		if want := (limiter.Hit{Rule: r.Name, Key: hit.Key, Limit: r.Limit, Cost: r.Cost, Shadow: r.Shadow}); hit != want {
+		want := limiter.Hit{
+			Rule: r.Name, Key: hit.Key, Limit: r.Limit, Cost: r.Cost, Shadow: r.Shadow, CountDenied: r.CountDenied, Ban: r.Ban,
+		}
+		if hit != want {
 			t.Errorf("hit %+v, want %+v", hit, want)
 		}
 	}
