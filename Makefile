@@ -40,6 +40,10 @@ fuzz: ## fuzz what strangers can send and what operators can write, FUZZTIME=30s
 	  for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    echo "== $$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; done; done
 
+.PHONY: accuracy
+accuracy: ## measure the algorithms: docs/accuracy.md and its plots; LOGS=folder replays access logs (*.log.gz) too
+	go run ./test/accuracy -logs "$(LOGS)"
+
 .PHONY: image
 image: ## build the container image ratelimitd:VERSION
 	docker build --build-arg VERSION=$(VERSION) --tag ratelimitd:$(VERSION) .

@@ -18,6 +18,7 @@ var mayImport = map[string]string{
 	"internal/rules":   "internal/limiter",
 	"internal/limiter": "lua",
 	"lua":              "",
+	"test/accuracy":    "internal/limiter",
 	"test/harness":     "",
 	"test/upstream":    "",
 }
@@ -31,6 +32,7 @@ var onlyFor = map[string]string{
 	"github.com/prometheus/":        "internal/metrics cmd/ratelimitd",
 	"net/http":                      "cmd/ratelimitd internal/authz test/harness test/upstream", // authz: names of status codes
 	"google.golang.org/grpc/health": "cmd/ratelimitd",
+	"gonum.org/":                    "test/accuracy",
 }
 
 func TestPackagesImportOnlyWhatTheArchitectureAllows(t *testing.T) {
