@@ -28,6 +28,7 @@ type reloader struct {
 	source  source
 	started *config.Config // what the listeners, the admin server, the store and the log's format were made from
 	checks  *authz.Server
+	stores  *stores
 	metrics *metrics.Metrics
 	level   zap.AtomicLevel
 	log     *zap.Logger
@@ -49,9 +50,11 @@ type state struct {
 }
 
 // newReloader puts the first configuration in force.
-func newReloader(from source, first loaded, checks *authz.Server, m *metrics.Metrics, level zap.AtomicLevel, log *zap.Logger) *reloader {
+func newReloader(
+	from source, first loaded, checks *authz.Server, stores *stores, m *metrics.Metrics, level zap.AtomicLevel, log *zap.Logger,
+) *reloader {
 	r := &reloader{
-		source: from, started: first.config, checks: checks, metrics: m, level: level, log: log,
+		source: from, started: first.config, checks: checks, stores: stores, metrics: m, level: level, log: log,
 		asked: make(chan chan<- error), text: first.text,
 	}
 	r.use(first)
@@ -126,7 +129,10 @@ func (r *reloader) use(next loaded) state {
 	r.checks.Use(authz.Snapshot{
 		Rules:  inEffect.RuleSet(),
 		Answer: authz.Answer{XRateLimit: c.Response.XRateLimit, RateLimit: c.Response.RateLimit, Status: c.Response.Status},
+
+		Replicas: c.Replicas,
 	})
+	r.stores.reset()
 	s := state{config: inEffect, loaded: time.Now(), restart: restart}
 	r.mu.Lock()
 	r.is = s

@@ -76,15 +76,15 @@ func serve(ctx context.Context, from source, drain time.Duration, stderr io.Writ
 
 	background, end := context.WithCancel(context.WithoutCancel(ctx)) // a stop lasts longer than ctx
 	defer end()
-	store, err := openStore(background, first.config.Store, m, log)
+	stores, err := openStores(background, first.config.Store, m, log)
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer stores.Close()
 
-	checks := authz.NewServer(authz.Options{Store: store, Metrics: m, Log: log})
-	reload := newReloader(from, first, checks, m, level, log)
-	ready := newReadiness(store)
+	checks := authz.NewServer(authz.Options{Store: stores.takes, Local: stores.local, Metrics: m, Log: log})
+	reload := newReloader(from, first, checks, stores, m, level, log)
+	ready := newReadiness(stores)
 	open, err := openListeners(first.config)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func serve(ctx context.Context, from source, drain time.Duration, stderr io.Writ
 	d := startDaemon(open, newGRPC(checks, ready), newAdmin(registry, ready, reload, log), ready, log)
 	log.Info("serving", append(reload.state().fields(first.warnings),
 		zap.Strings("listen", open.addresses()), zap.String("admin", open.adminAddress()),
-		zap.String("store", store.Name()), zap.String("version", buildText()))...)
+		zap.String("store", stores.Name()), zap.String("version", buildText()))...)
 
 	var tasks sync.WaitGroup
 	defer tasks.Wait()

@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/ratelimitd/ratelimitd/internal/authz"
 	"github.com/ratelimitd/ratelimitd/internal/config"
 	"github.com/ratelimitd/ratelimitd/internal/limiter"
 	"github.com/ratelimitd/ratelimitd/internal/metrics"
@@ -18,12 +19,21 @@ type store interface {
 	Close() error
 }
 
-// openStore returns the configured store. Redis need not be there yet: it is sought until ctx ends.
-func openStore(ctx context.Context, c config.Store, m *metrics.Metrics, log *zap.Logger) (store, error) {
+// stores are the configured store and what lies before and beside it.
+type stores struct {
+	store               // as it is
+	takes limiter.Store // what a request is decided by
+	local limiter.Store // what it is decided by when that fails, if the rules say so
+	reset func()        // forgets what was remembered under another configuration
+}
+
+// openStores returns the configured store. Redis need not be there yet: it is sought until ctx ends.
+func openStores(ctx context.Context, c config.Store, m *metrics.Metrics, log *zap.Logger) (*stores, error) {
+	memory := limiter.NewMemory(limiter.MemoryOptions{MaxKeys: c.Memory.MaxKeys})
+	m.Memory(memory.Keys, func() metrics.Evictions { return metrics.Evictions(memory.Evictions()) })
+	local := authz.Measured(memory, m)
 	if c.Redis == nil {
-		memory := limiter.NewMemory(limiter.MemoryOptions{MaxKeys: c.Memory.MaxKeys})
-		m.Memory(memory.Keys, func() metrics.Evictions { return metrics.Evictions(memory.Evictions()) })
-		return alwaysReady{memory}, nil
+		return &stores{alwaysReady{memory}, local, local, func() {}}, nil
 	}
 	redis, err := limiter.NewRedis(limiter.RedisOptions{
 		URL: c.Redis.URL, Timeout: c.Redis.Timeout, KeyPrefix: c.Redis.KeyPrefix, Logger: log,
@@ -32,7 +42,8 @@ func openStore(ctx context.Context, c config.Store, m *metrics.Metrics, log *zap
 		return nil, err
 	}
 	redis.Start(ctx)
-	return redis, nil
+	cache := limiter.NewDenyCache(authz.Measured(redis, m), limiter.DenyCacheOptions{Timeout: c.Redis.Timeout, Refused: m.DenyCacheHit})
+	return &stores{redis, cache, local, cache.Reset}, nil
 }
 
 // alwaysReady is the memory store as a store that may have to be waited for.

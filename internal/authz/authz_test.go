@@ -94,7 +94,9 @@ func newFixtureFor(t testing.TB, store Store, answer Answer, client rules.Client
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	core, logs := observer.New(zap.InfoLevel)
-	server := NewServer(Options{Store: store, Metrics: metrics.New(registry), Log: zap.New(core)})
+	m := metrics.New(registry)
+	local := limiter.NewMemory(limiter.MemoryOptions{})
+	server := NewServer(Options{Store: Measured(store, m), Local: local, Metrics: m, Log: zap.New(core)})
 	server.Use(Snapshot{Rules: rules.NewSet(list, client), Answer: answer})
 	return &fixture{server, t, registry, logs}
 }

@@ -17,6 +17,7 @@ func (s *Server) Use(snapshot Snapshot) {
 	if snapshot.Answer.Status == 0 {
 		snapshot.Answer.Status = statusLimited
 	}
+	snapshot.Replicas = max(1, snapshot.Replicas)
 	all := snapshot.Rules.Rules()
 	set := &ruleset{Snapshot: snapshot, counters: make(map[*rules.Rule]*metrics.Rule, len(all))}
 	for _, rule := range all {

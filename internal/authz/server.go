@@ -15,16 +15,11 @@ import (
 	"github.com/ratelimitd/ratelimitd/internal/rules"
 )
 
-// Store is a store of buckets that has a name.
-type Store interface {
-	limiter.Store
-	// Name is "memory" or "redis": a metric label.
-	Name() string
-}
-
 // Options are what a Server is made of. All are required.
 type Options struct {
-	Store   Store
+	Store limiter.Store
+	// Local is in this process and never fails. It decides for the rules that say so while Store fails. It may be Store itself.
+	Local   limiter.Store
 	Metrics *metrics.Metrics
 	Log     *zap.Logger
 }
@@ -41,15 +36,16 @@ type Answer struct {
 type Snapshot struct {
 	Rules  *rules.Set
 	Answer Answer
+	// Replicas is how many daemons share each limit while each must decide on its own: ≥ 1. 0 stands for 1.
+	Replicas uint32
 }
 
 // Server is Envoy's Authorization service. It is safe for concurrent use.
 type Server struct {
 	authv3.UnimplementedAuthorizationServer
 
-	store        Store
+	store, local limiter.Store
 	metrics      *metrics.Metrics
-	storeMetrics *metrics.Store
 	log          *zap.Logger
 	now          func() time.Time
 
@@ -61,11 +57,11 @@ type Server struct {
 // NewServer returns a server that has no rules yet: until Use is called it allows everything.
 func NewServer(o Options) *Server {
 	s := &Server{
-		store:        o.Store,
-		metrics:      o.Metrics,
-		storeMetrics: o.Metrics.Store(o.Store.Name()),
-		log:          o.Log,
-		now:          time.Now,
+		store:   o.Store,
+		local:   o.Local,
+		metrics: o.Metrics,
+		log:     o.Log,
+		now:     time.Now,
 	}
 	s.Use(Snapshot{Rules: rules.NewSet(nil, rules.ClientIP{})})
 	return s
@@ -82,7 +78,7 @@ func (s *Server) Check(ctx context.Context, check *authv3.CheckRequest) (*authv3
 	asked := takeOf(&applied)
 	err := s.take(ctx, &asked)
 	if err != nil {
-		asked = asked.withoutStore()
+		asked = s.takeLocally(ctx, asked, set.Replicas)
 	}
 	verdict := limiter.Judge(asked.hits, asked.decisions)
 
@@ -97,15 +93,8 @@ func (s *Server) take(ctx context.Context, t *take) (err error) {
 	if len(t.hits) == 0 {
 		return nil
 	}
-	start := s.now()
 	t.decisions, err = s.store.Take(ctx, t.hits)
-	took := s.now().Sub(start)
-	if err != nil {
-		s.storeMetrics.Failed(limiter.ErrorReason(err), took)
-		return err
-	}
-	s.storeMetrics.Answered(took)
-	return nil
+	return err
 }
 
 // report counts and, at most once a minute, logs what an operator should know of a request whatever becomes of it.

@@ -5,7 +5,9 @@ package config
 import (
 	"fmt"
 	"io/fs"
+	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/ratelimitd/ratelimitd/internal/limiter"
@@ -22,8 +24,10 @@ type Config struct {
 	Store Store
 	// OnStoreError is the policy of each rule that does not state its own.
 	OnStoreError rules.StorePolicy
-	ClientIP     rules.ClientIP
-	Response     Response
+	// Replicas is how many daemons share the limits while each decides on its own: ≥ 1.
+	Replicas uint32
+	ClientIP rules.ClientIP
+	Response Response
 	// Rules are the rules in the order of the file; there may be none.
 	Rules []rules.Rule
 }
@@ -113,6 +117,7 @@ func defaults() *Config {
 			Headers:    []rules.AddressHeader{{Name: rules.ForwardedFor}},
 			IPv6Prefix: 64,
 		},
+		Replicas: 1,
 		Response: Response{XRateLimit: true, RateLimit: true, Body: "json", Status: 429},
 	}
 }
@@ -129,13 +134,26 @@ func (v value) config(c *Config) []decodedRule {
 	if policy, ok := f.get("on_store_error"); ok {
 		c.OnStoreError = policy.storePolicy()
 	}
+	replicas, ok := f.get("replicas")
+	if ok {
+		n, _ := replicas.number(1, math.MaxUint32)
+		c.Replicas = uint32(n)
+	}
 	f.clientIP(&c.ClientIP)
 	f.response(&c.Response)
 	decoded := f.rules(c.OnStoreError)
 	for _, r := range decoded {
 		c.Rules = append(c.Rules, r.rule)
 	}
+	if c.Replicas > 1 && !slices.ContainsFunc(c.Rules, decidesLocally) {
+		replicas.warn("%d changes nothing, wanted on_store_error: local in a limit rule or at the top of the file", c.Replicas)
+	}
 	return decoded
+}
+
+// decidesLocally reports whether a rule is ever held to a daemon's share.
+func decidesLocally(r rules.Rule) bool {
+	return r.Action == rules.Limit && r.OnStoreError == rules.Local
 }
 
 // UseRedis keeps the buckets in the Redis of that URL instead of the store that the file states; the file's other

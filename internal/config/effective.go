@@ -92,6 +92,7 @@ type (
 		Log          logYAML      `yaml:"log,flow"`
 		Store        storeYAML    `yaml:"store"`
 		OnStoreError string       `yaml:"on_store_error"`
+		Replicas     uint32       `yaml:"replicas"`
 		ClientIP     clientYAML   `yaml:"client_ip"`
 		Response     responseYAML `yaml:"response"`
 		Rules        []ruleYAML   `yaml:"rules"`
@@ -178,6 +179,7 @@ func (c *Config) yaml() []byte {
 		Admin:        c.Admin,
 		Log:          logYAML(c.Log),
 		OnStoreError: storePolicies[c.OnStoreError],
+		Replicas:     c.Replicas,
 		ClientIP: clientYAML{
 			From: addressSources[c.ClientIP.From], TrustedProxies: texts(c.ClientIP.Trusted), IPv6Prefix: c.ClientIP.IPv6Prefix,
 		},

@@ -30,7 +30,7 @@ var sections = []struct {
 	name string
 	keys []string
 }{
-	{fileSection, []string{"listen", "admin", "log", "store", "on_store_error", "client_ip", "response", "rules"}},
+	{fileSection, []string{"listen", "admin", "log", "store", "on_store_error", "replicas", "client_ip", "response", "rules"}},
 	{logSection, []string{"level", "format"}},
 	{storeSection, []string{"redis", "memory"}},
 	{redisSection, []string{"url", "mode", "timeout", "key_prefix"}},

@@ -84,6 +84,7 @@ func TestAMinimalFileHasEveryDefault(t *testing.T) {
 			From: rules.FromPeer, Headers: []rules.AddressHeader{{Name: "x-forwarded-for"}}, IPv6Prefix: 64,
 		},
 		OnStoreError: rules.Admit,
+		Replicas:     1,
 		Response:     Response{XRateLimit: true, RateLimit: true, Body: "json", Status: 429},
 		Rules: []rules.Rule{
 			{Name: "a", Cost: 1, Limit: limiter.Limit{

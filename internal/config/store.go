@@ -19,7 +19,7 @@ import (
 
 // The words of the file, in the order of the values.
 var (
-	storePolicies = []string{"allow", "deny"}
+	storePolicies = []string{"allow", "deny", "local"}
 	storeModes    = []string{"single"}
 )
 

@@ -145,7 +145,7 @@ func (s *Redis) Take(ctx context.Context, hits []Hit) ([]Decision, error) {
 }
 
 func (s *Redis) ask(ctx context.Context, hits []Hit, now time.Time) ([]Decision, error) {
-	budget := s.budget(ctx, now)
+	budget := budget(ctx, now, s.timeout)
 	reply, err := s.call(s.arguments(hits, now), now, budget)
 	if clock, yes := outside(reply); yes {
 		reply, err = s.call(s.arguments(hits, clock), now, budget)
@@ -160,14 +160,15 @@ func (s *Redis) ask(ctx context.Context, hits []Hit, now time.Time) ([]Decision,
 	return decisions, nil
 }
 
-// budget is for how long a take that begins now may wait. A part of the caller's own time is left for the way back.
-func (s *Redis) budget(ctx context.Context, now time.Time) time.Duration {
+// budget is for how long a take that begins now may wait: the timeout or the caller's own time, if that is less. A part of that
+// is left for the way back.
+func budget(ctx context.Context, now time.Time, timeout time.Duration) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return s.timeout
+		return timeout
 	}
 	left := deadline.Sub(now)
-	return min(s.timeout, left-min(left/8, callerMargin))
+	return min(timeout, left-min(left/8, callerMargin))
 }
 
 // arguments returns the words of the command that runs the script on the hits, with the calendar's windows around now.

@@ -51,6 +51,17 @@ func TestAScriptThatVanishesCostsNeitherErrorsNorUnits(t *testing.T) {
 	}
 }
 
+// awaitLanes waits until all connections are there: each begins with a call of the script.
+func awaitLanes(t *testing.T, s *Redis) {
+	t.Helper()
+	connected := func() bool {
+		return !slices.ContainsFunc(s.lanes, func(l *lane) bool { return l.busySince.Load() != idle })
+	}
+	if !harness.Eventually(time.Second, connected) {
+		t.Fatal("not connected")
+	}
+}
+
 func TestOneTakeIsOneCallHoweverManyHits(t *testing.T) {
 	server := harness.Redis(t)
 	s, admin := newRedisStore(t, server.URL, nil), server.Client()
@@ -58,12 +69,7 @@ func TestOneTakeIsOneCallHoweverManyHits(t *testing.T) {
 	for i := range hits {
 		hits[i] = hitOf(uint64(i), limitOf(Algorithm(i+1), 10, time.Minute), 1)
 	}
-	connected := func() bool {
-		return !slices.ContainsFunc(s.lanes, func(l *lane) bool { return l.busySince.Load() != idle })
-	}
-	if !harness.Eventually(time.Second, connected) {
-		t.Fatal("not connected") // each connection begins with a call
-	}
+	awaitLanes(t, s)
 	if err := admin.ConfigResetStat(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -202,10 +208,7 @@ func TestTheURLCannotUndoThePromisesAboutTime(t *testing.T) {
 }
 
 func TestATakeEndsBeforeItsCallerGivesUp(t *testing.T) {
-	s, err := NewRedis(RedisOptions{URL: "redis://localhost", Timeout: 100 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	const timeout = 100 * time.Millisecond
 	now := time.Now()
 	for _, row := range []struct{ left, want time.Duration }{
 		{time.Minute, 100 * time.Millisecond},
@@ -215,11 +218,11 @@ func TestATakeEndsBeforeItsCallerGivesUp(t *testing.T) {
 	} {
 		ctx, cancel := context.WithDeadline(context.Background(), now.Add(row.left))
 		defer cancel()
-		if got := s.budget(ctx, now); got != row.want {
+		if got := budget(ctx, now, timeout); got != row.want {
 			t.Errorf("%v left: budget %v, want %v", row.left, got, row.want)
 		}
 	}
-	if got := s.budget(context.Background(), now); got != 100*time.Millisecond {
+	if got := budget(context.Background(), now, timeout); got != timeout {
 		t.Errorf("a caller without a deadline: budget %v", got)
 	}
 }

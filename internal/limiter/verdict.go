@@ -61,7 +61,7 @@ func RefusalReason(h Hit, d Decision) Reason {
 		return ReasonBan
 	case h.Limit.Quota == 0:
 		return ReasonLimitZero
-	case h.Limit.NeverPasses(h.Cost):
+	case d.RetryAfter == Never:
 		return ReasonCost
 	}
 	return ReasonLimit

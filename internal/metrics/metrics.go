@@ -18,7 +18,7 @@ const (
 	Allowed     Outcome = iota // a rule applied and the request may pass
 	Denied                     // refused by a limit (429) or by a rule (403)
 	Unmatched                  // allowed because no rule applied
-	Degraded                   // allowed because the store failed
+	Degraded                   // allowed, but not by the store, which failed
 	Unavailable                // refused because the store failed (503)
 )
 
@@ -41,6 +41,7 @@ type Metrics struct {
 
 	storeSeconds *prometheus.HistogramVec
 	storeErrors  *prometheus.CounterVec
+	denyCacheHit prometheus.Counter
 
 	reloadSuccessful, reloadTime, restartRequired prometheus.Gauge
 }
@@ -74,6 +75,8 @@ func New(reg prometheus.Registerer) *Metrics {
 		}, []string{"store", "result"}),
 		storeErrors: counters(f, "ratelimitd_store_errors_total",
 			"Takes that the store failed, by reason.", "store", "reason"),
+		denyCacheHit: counter(f, "ratelimitd_deny_cache_hits_total",
+			"Requests refused without asking Redis, because it refused the same a moment ago or because they can never pass."),
 		reloadSuccessful: gauge(f, "ratelimitd_config_last_reload_successful",
 			"1 if the last load of the configuration succeeded, else 0."),
 		reloadTime: gauge(f, "ratelimitd_config_last_reload_success_timestamp_seconds",

@@ -25,6 +25,7 @@ func everything() *prometheus.Registry {
 	store := m.Store("redis")
 	store.Answered(300 * time.Microsecond)
 	store.Failed("timeout", 20*time.Millisecond)
+	m.DenyCacheHit()
 	rule := m.Rule("a")
 	rule.Allowed()
 	rule.ShadowDenied()

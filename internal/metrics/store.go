@@ -39,6 +39,9 @@ func (s *Store) Failed(reason string, took time.Duration) {
 	s.errors.WithLabelValues(reason).Inc()
 }
 
+// DenyCacheHit counts a request that was refused without asking the store.
+func (m *Metrics) DenyCacheHit() { m.denyCacheHit.Inc() }
+
 // Evictions is how many buckets the memory store has dropped so far, by what they were.
 type Evictions struct {
 	Expired, Full, Idle, Refused uint64

@@ -31,10 +31,11 @@ const (
 // StorePolicy is what becomes of a request that a rule would have limited when the store fails.
 type StorePolicy uint8
 
-// The policies. The zero value allows. When several rules apply, Refuse goes before Admit.
+// The policies. The zero value allows. When several rules apply, Refuse goes before Local, and Local before Admit.
 const (
 	Admit  StorePolicy = iota // allow, marked as degraded
 	Refuse                    // refuse with 503
+	Local                     // decide in this process, by this daemon's share of the limit
 )
 
 // Rule is one rule as the configuration states it, with every default filled in.
