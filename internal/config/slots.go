@@ -8,7 +8,9 @@ import (
 	"github.com/ratelimitd/ratelimitd/internal/rules"
 )
 
-func (c *Config) clustered() bool { return c.Store.Redis != nil && c.Store.Redis.Mode == limiter.ModeCluster }
+func (c *Config) clustered() bool {
+	return c.Store.Redis != nil && c.Store.Redis.Mode == limiter.ModeCluster
+}
 
 // RuleSet prepares the rules for use with the store that the configuration names.
 func (c *Config) RuleSet() *rules.Set {
