@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ratelimitd/ratelimitd/test/harness"
 )
+
+// long reports whether the long forms of the tests are to run, as make test-long does.
+func long() bool { return os.Getenv("RATELIMITD_LONG") != "" }
 
 // clock is a store's clock in a test: ms since the Unix epoch.
 type clock struct{ ms atomic.Int64 }
