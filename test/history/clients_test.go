@@ -17,13 +17,13 @@ import (
 
 // The limits in units, before they are scaled, and their windows.
 const (
-	clients = 4
-
 	clientQuota, proQuota, clientWindow = 20, 30, time.Second
 	groupQuota, groupWindow             = 60, 2 * time.Second
 	allQuota, allWindow                 = 60, time.Second
-	trialQuota, trialWindow             = 16, 700 * time.Millisecond
+	trialQuota, trialWindow             = 8, 700 * time.Millisecond
 )
+
+var everyone = []int{0, 1, 2, 3}
 
 // rules is a configuration's rules, with all limits multiplied by half the factor.
 func rules(factor uint32) string {
@@ -31,11 +31,11 @@ func rules(factor uint32) string {
 log: {level: warn}
 on_store_error: deny
 rules:
-- {name: client, key: [header.x-client], limit: %d/1s, cost: {from: header.x-cost, max: 9},
+- {name: client, key: [header.x-client], limit: %d/1s, cost: {from: header.x-cost, max: 5},
    overrides: [{match: {headers: {x-plan: pro}}, limit: %d/1s}]}
-- {name: group, key: [header.x-group], limit: %d/2s, algorithm: grouped_log, cost: {from: header.x-cost, max: 9}}
-- {name: all, key: [], limit: %d/1s, algorithm: grouped_log, cost: {from: header.x-cost, max: 9}}
-- {name: trial, key: [header.x-client], limit: %d/700ms, cost: {from: header.x-cost, max: 9}, mode: shadow}
+- {name: group, key: [header.x-group], limit: %d/2s, algorithm: grouped_log, cost: {from: header.x-cost, max: 5}}
+- {name: all, key: [], limit: %d/1s, algorithm: grouped_log, cost: {from: header.x-cost, max: 5}}
+- {name: trial, key: [header.x-client], limit: %d/700ms, cost: {from: header.x-cost, max: 5}, mode: shadow}
 `, clientQuota*factor/2, proQuota*factor/2, groupQuota*factor/2, allQuota*factor/2, trialQuota*factor/2)
 }
 
@@ -47,7 +47,7 @@ type request struct {
 }
 
 func requestOf(client int) request {
-	return request{client: client, pro: rand.IntN(8) == 0, cost: []uint32{1, 1, 1, 1, 2, 2, 3, 5, 9}[rand.IntN(9)]}
+	return request{client: client, pro: rand.IntN(8) == 0, cost: []uint32{1, 1, 1, 1, 2, 2, 3, 5}[rand.IntN(8)]}
 }
 
 func (q request) group() int { return q.client / 2 }
@@ -71,7 +71,7 @@ func (q request) hits(factor uint32) (enforced []Hit, trial Hit) {
 // buckets names all buckets that requests ask.
 func buckets() []string {
 	var names []string
-	for client := range clients {
+	for _, client := range everyone {
 		enforced, trial := request{client: client}.hits(2)
 		for _, h := range append(enforced, trial) {
 			names = append(names, h.Bucket)
@@ -95,7 +95,7 @@ type decision struct {
 	request
 	sent, received time.Duration // since the run began
 	answer
-	trial bool // the shadow rule would have let it pass, and was spent
+	trial bool // the shadow rule was spent for certain
 }
 
 func dial(t *testing.T, addr string) authv3.AuthorizationClient {
@@ -147,6 +147,7 @@ func (r *run) ask(to authv3.AuthorizationClient, q request) decision {
 	default:
 		r.t.Errorf("an answer that is none of these: %v", told)
 	}
-	d.trial = d.answer != unavailable && len(told["shadow_denied"].GetListValue().GetValues()) == 0
+	// Beside a refusal it is not told whether the shadow rule was asked: the store may have failed then.
+	d.trial = d.answer == allowed && len(told["shadow_denied"].GetListValue().GetValues()) == 0
 	return d
 }

@@ -21,9 +21,9 @@ var persistent = []string{"--appendonly", "yes", "--appendfsync", "always"}
 func TestNoWindowHoldsMoreThanItsQuotaWhateverHappensToRedis(t *testing.T) {
 	server := harness.Redis(t, persistent...)
 	r := newRun(t, server.URL, func(int) string { return "rl" })
-	rounds := 1
+	rounds, share := 1, 0.8 // of a few hundred units, on a machine that is busy with other tests
 	if os.Getenv("RATELIMITD_LONG") != "" {
-		rounds = 20
+		rounds, share = 20, 0.9
 	}
 	calm, outages := r.faults(server)
 	r.hammer(func() {
@@ -33,7 +33,7 @@ func TestNoWindowHoldsMoreThanItsQuotaWhateverHappensToRedis(t *testing.T) {
 			inAnyOrder(outages, 500*time.Millisecond)
 		}
 	})
-	r.check()
+	r.check(share)
 	t.Attr("figures", r.figures())
 }
 
@@ -98,12 +98,13 @@ func TestDaemonsThatShareNothingAreFoundOut(t *testing.T) {
 func TestARedisThatForgetsIsFoundOut(t *testing.T) {
 	server := harness.Redis(t)
 	r := newRun(t, server.URL, func(int) string { return "rl" })
+	r.sending.Store([]int{0, 1}) // of one group
 	r.hammer(func() {
 		time.Sleep(500 * time.Millisecond)
 		server.Restart()
-		time.Sleep(time.Second)
+		time.Sleep(1300 * time.Millisecond) // refusals are remembered for a second
 	})
-	if w := r.fullest()["all"]; !w.Broken() {
+	if w := r.fullest()["group/0"]; !w.Broken() {
 		t.Errorf("%d of %d units", w.Units, w.Quota)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,7 +30,7 @@ type run struct {
 	store   []string // the store part of each daemon's configuration
 	began   time.Time
 	scales  []scale
-	alone   atomic.Int32 // the only client that sends, counted from 1; 0 for all
+	sending atomic.Value // []int: the clients that send
 
 	mu        sync.Mutex
 	decisions []decision
@@ -39,6 +40,7 @@ type run struct {
 func newRun(t *testing.T, url string, prefix func(i int) string) *run {
 	t.Helper()
 	r := &run{t: t, began: time.Now().Round(0), scales: []scale{{factor: 2}}}
+	r.sending.Store(everyone)
 	for i := range daemonCount {
 		r.store = append(r.store, fmt.Sprintf("store: {redis: {url: %q, timeout: 500ms, key_prefix: %s}}\n", url, prefix(i)))
 		r.daemons = append(r.daemons, harness.Serve(t, ratelimitd, "", r.store[i]+rules(r.scales[0].factor)))
@@ -59,11 +61,8 @@ func (r *run) hammer(meanwhile func()) {
 			running.Go(func() {
 				var mine []decision
 				for ctx.Err() == nil {
-					client := int(r.alone.Load()) - 1
-					if client < 0 {
-						client = rand.IntN(clients)
-					}
-					mine = append(mine, r.ask(conn, requestOf(client)))
+					clients := r.sending.Load().([]int)
+					mine = append(mine, r.ask(conn, requestOf(clients[rand.IntN(len(clients))])))
 				}
 				r.mu.Lock()
 				defer r.mu.Unlock()
@@ -78,11 +77,11 @@ func (r *run) hammer(meanwhile func()) {
 
 // oneByOne lets each client send alone for a while, so that its own limit is the one that holds it back.
 func (r *run) oneByOne() {
-	for client := range int32(clients) {
-		r.alone.Store(client + 1)
-		time.Sleep(settled / clients)
+	for _, client := range everyone {
+		r.sending.Store([]int{client})
+		time.Sleep(settled / time.Duration(len(everyone)))
 	}
-	r.alone.Store(0)
+	r.sending.Store(everyone)
 }
 
 // scale is by how much the limits were multiplied, in halves, and when that was put in force: the first daemon may have had it
@@ -126,10 +125,10 @@ func (r *run) hits(d decision) (enforced []Hit, trial Hit) {
 func (r *run) admissions() (logs map[string][]Admission, windows map[string]time.Duration) {
 	logs, windows = make(map[string][]Admission), make(map[string]time.Duration)
 	for _, d := range r.decisions {
-		passed, trial := r.hits(d)
 		if d.answer != allowed {
-			passed = nil
+			continue
 		}
+		passed, trial := r.hits(d)
 		if d.trial {
 			passed = append(passed, trial)
 		}
@@ -181,8 +180,8 @@ func (r *run) share() float64 {
 }
 
 // check fails the test for every bucket of which some window holds more than its quota; and if it proves nothing, because no
-// window of a bucket is nearly full, or far less passed than could have.
-func (r *run) check() {
+// window of a bucket is nearly full, or less passed than that share of what could have.
+func (r *run) check(least float64) {
 	r.t.Helper()
 	all := r.fullest()
 	for _, bucket := range slices.Sorted(maps.Keys(all)) {
@@ -191,12 +190,16 @@ func (r *run) check() {
 		if w.Broken() {
 			r.t.Errorf("%s: %d units within %v and %v, where the quota is %d; the limits changed at %+v", bucket, w.Units, w.Begin, w.End, w.Quota, r.scales)
 		}
-		if 10*w.Units < 9*w.Quota {
+		nearly := w.Quota * 8 / 10
+		if strings.HasPrefix(bucket, "trial") {
+			nearly = w.Quota / 2 // of what it let pass beside a refusal nothing is known
+		}
+		if w.Units < nearly {
 			r.t.Errorf("%s: no window holds more than %d of %d units: that proves nothing", bucket, w.Units, w.Quota)
 		}
 	}
-	if share := r.share(); !(share >= 0.9) {
-		r.t.Errorf("%.1f %% of what could have passed has passed, want 90 %%", 100*share)
+	if share := r.share(); !(share >= least) {
+		r.t.Errorf("%.1f %% of what could have passed has passed, want %.0f %%", 100*share, 100*least)
 	}
 	if len(all) != len(buckets()) {
 		r.t.Errorf("only %v were ever spent", slices.Sorted(maps.Keys(all)))
