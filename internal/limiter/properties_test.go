@@ -28,7 +28,7 @@ func drawLimit(t *rapid.T, a Algorithm) Limit {
 		l.Burst = rapid.OneOf(small, rapid.Uint32()).Draw(t, "burst")
 		l.Burst = uint32(max(1, min(float64(l.Burst), longest/2)))
 	}
-	l.Tick = TickFor(max(l.Quota, l.Burst), l.Window)
+	l.Tick = TickFor(max(l.Quota, l.Burst), l.Window, 0)
 	return l
 }
 
@@ -59,6 +59,9 @@ func schedule(t *rapid.T, l Limit, check func(b bucket, cost uint32, now int64, 
 	b, now := newBucket(l.Algorithm), aligned
 	for range rapid.IntRange(1, 60).Draw(t, "hits") {
 		now += drawPause(t, l)
+		if b.held().ends <= now {
+			b = newBucket(l.Algorithm)
+		}
 		cost := drawCost(t, l)
 		check(b, cost, now, takeOne(b, l, cost, now))
 	}

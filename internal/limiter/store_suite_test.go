@@ -86,7 +86,7 @@ func limitOf(a Algorithm, quota uint32, window time.Duration) Limit {
 	if a == TokenBucket {
 		l.Burst = quota
 	}
-	l.Tick = TickFor(l.Capacity(), window)
+	l.Tick = TickFor(l.Capacity(), window, 0)
 	if a == CalendarWindow {
 		l.Calendar, l.Window, l.Tick = Calendar{Period: Day}, Calendar{Period: Day}.Longest(), time.Second
 	}
