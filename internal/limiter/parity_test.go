@@ -90,6 +90,8 @@ func newTrace(seed uint64) *trace {
 		tr.buckets = append(tr.buckets, newBucket(k.limit.Algorithm))
 	}
 	now := randomStart(r, tr.keys[r.IntN(keysOfTrace)].limit.Tick.Milliseconds())
+	// In Redis a token bucket keeps its time modulo 2^32 ticks: a clock further back than half of that looks like one ahead.
+	newest, furthest := now, tr.keys[TokenBucket-1].limit.Tick.Milliseconds()<<31-1
 	for range takesOfTrace {
 		keys := r.Perm(keysOfTrace)[:1+r.IntN(4)*r.IntN(2)]
 		if key, wait := tr.lastWait(); wait > 0 && r.IntN(4) == 0 {
@@ -99,7 +101,8 @@ func newTrace(seed uint64) *trace {
 		} else {
 			now += randomPause(r, tr.keys[r.IntN(keysOfTrace)].limit)
 		}
-		now = max(0, now)
+		now = max(0, now, newest-furthest)
+		newest = max(newest, now)
 		tr.take(r, now, keys)
 	}
 	return tr
@@ -136,7 +139,7 @@ func (tr *trace) take(r *rand.Rand, now int64, keys []int) {
 			step.expired = append(step.expired, i)
 			k.lives = 0
 		}
-		k.lives = max(k.lives, h.longestWait().Milliseconds()+h.Limit.law().slack())
+		k.lives = max(k.lives, max(h.longestWait().Milliseconds(), tr.buckets[i].held().ban-now)+h.Limit.law().slack())
 		buckets = append(buckets, tr.buckets[i])
 	}
 	step.lives = tr.keys[step.keys[0]].lives

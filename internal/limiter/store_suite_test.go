@@ -20,7 +20,7 @@ func long() bool { return os.Getenv("RATELIMITD_LONG") != "" }
 func init() {
 	checks := "1000"
 	if long() {
-		checks = "100000"
+		checks = "60000"
 	}
 	_ = flag.Set("rapid.checks", checks)
 }

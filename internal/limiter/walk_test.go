@@ -64,9 +64,7 @@ func (w *walk) pause() {
 		w.now += drawPause(w.t, w.limit)
 	}
 	w.newest, w.spent = max(w.newest, w.now), false
-	if ends := w.bucket.held().ends; ends != 0 && ends <= w.now { // as the stores do
-		w.bucket = newBucket(w.limit.Algorithm)
-	}
+	w.bucket = kept(w.bucket, w.limit.Algorithm, w.now)
 }
 
 // stepBack checks that a step back takes no unit that was left when the last hit was spent. Only a sliding counter, which
