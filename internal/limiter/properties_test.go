@@ -67,9 +67,6 @@ func schedule(t *rapid.T, l Limit, check func(b bucket, cost uint32, now int64, 
 	b, now := newBucket(l.Algorithm), aligned
 	for range rapid.IntRange(1, 60).Draw(t, "hits") {
 		now += drawPause(t, l)
-		if b.held().ends <= now {
-			b = newBucket(l.Algorithm)
-		}
 		cost := drawCost(t, l)
 		b = kept(b, l.Algorithm, now)
 		check(b, cost, now, takeOne(b, l, cost, now))
