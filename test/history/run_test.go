@@ -157,16 +157,20 @@ const settled = groupWindow
 // answers.
 func (r *run) share() float64 {
 	slices.SortFunc(r.decisions, func(a, b decision) int { return cmp.Compare(a.received, b.received) })
-	exact, outage := NewExact(), -settled
+	outages := r.outages()
+	exact, until := NewExact(), time.Duration(0)
 	var passed, possible float64
 	for _, d := range r.decisions {
 		if d.answer == unavailable {
-			outage = d.received
 			continue
+		}
+		for len(outages) > 0 && outages[0].begin <= d.received {
+			until = max(until, outages[0].end)
+			outages = outages[1:]
 		}
 		enforced, _ := r.hits(d)
 		wouldPass := exact.Take(d.received, enforced)
-		if d.received < outage+settled {
+		if d.received < until {
 			continue
 		}
 		if d.answer == allowed {
@@ -177,6 +181,20 @@ func (r *run) share() float64 {
 		}
 	}
 	return passed / possible
+}
+
+// outage is a time in which the store is not known to answer: what it has refused before is refused all the same.
+type outage struct{ begin, end time.Duration }
+
+// outages are those of the run, in the order in which they began.
+func (r *run) outages() (all []outage) {
+	for _, d := range r.decisions {
+		if d.answer == unavailable {
+			all = append(all, outage{d.sent, d.received + settled})
+		}
+	}
+	slices.SortFunc(all, func(a, b outage) int { return cmp.Compare(a.begin, b.begin) })
+	return all
 }
 
 // check fails the test for every bucket of which some window holds more than its quota; and if it proves nothing, because no
