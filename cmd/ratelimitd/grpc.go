@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/grpc"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -24,7 +23,7 @@ func newGRPC(checks *authz.Server, ready *readiness) *grpc.Server {
 		// Envoy may ping an idle connection as often as it is told to.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Millisecond, PermitWithoutStream: true}),
 	)
-	authv3.RegisterAuthorizationServer(server, checks)
+	checks.Register(server)
 	healthv1.RegisterHealthServer(server, ready.health)
 	reflection.Register(server)
 	return server
