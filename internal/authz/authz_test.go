@@ -3,6 +3,7 @@ package authz
 import (
 	"context"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ type countingStore struct {
 func (s *countingStore) Name() string { return "memory" }
 
 func (s *countingStore) Take(_ context.Context, hits []limiter.Hit) ([]limiter.Decision, error) {
-	s.takes = append(s.takes, hits)
+	s.takes = append(s.takes, slices.Clone(hits))
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -125,9 +126,14 @@ func (f *fixture) checkBytes(ctx context.Context, data []byte) *authv3.CheckResp
 	if err != nil {
 		f.t.Fatalf("Check: %v", err)
 	}
+	message, err := Codec().Marshal(answer)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer message.Free()
 	response := &authv3.CheckResponse{}
-	if err := proto.Unmarshal(answer.(encoded), response); err != nil {
-		f.t.Fatalf("answer % x: %v", answer, err)
+	if err := proto.Unmarshal(message.Materialize(), response); err != nil {
+		f.t.Fatalf("answer % x: %v", message.Materialize(), err)
 	}
 	return response
 }

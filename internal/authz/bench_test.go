@@ -49,9 +49,11 @@ func BenchmarkCheck(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := Codec().Marshal(answer); err != nil {
+				message, err := Codec().Marshal(answer)
+				if err != nil {
 					b.Fatal(err)
 				}
+				message.Free()
 			}
 		})
 	}

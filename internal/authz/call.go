@@ -2,7 +2,6 @@ package authz
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
@@ -16,8 +15,9 @@ import (
 type call struct {
 	data    []byte // the encoded CheckRequest
 	request rules.Request
-	empty   bool   // nothing is known of the request
-	answer  []byte // the encoded CheckResponse
+	empty   bool // nothing is known of the request
+	applied rules.Applied
+	answer  *[]byte // the encoded CheckResponse
 
 	lines [32]rules.Header // where request.Headers has its place
 }
@@ -28,11 +28,36 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 // mostKept bounds the memory that a call keeps for the next one: Envoy can be told to send bodies.
 const mostKept = 64 << 10
 
-// release hands the call's memory to the next one.
+// release hands the call's memory, but for that of the answer, to the next one.
 func (c *call) release() {
-	c.request, c.empty = rules.Request{}, false
+	c.request, c.empty, c.answer = rules.Request{}, false, nil
 	if cap(c.data) <= mostKept {
 		calls.Put(c)
+	}
+}
+
+// answers lends the memory of answers, which gRPC gives back when they are sent.
+var answers answerPool
+
+type answerPool struct{ pool sync.Pool }
+
+// answerSize is enough for most answers. gRPC gives back nothing that is smaller than a kilobyte.
+const answerSize = 2 << 10
+
+// Get implements mem.BufferPool. What it returns is empty, and grows.
+func (p *answerPool) Get(int) *[]byte {
+	if b, ok := p.pool.Get().(*[]byte); ok {
+		*b = (*b)[:0]
+		return b
+	}
+	b := make([]byte, 0, answerSize)
+	return &b
+}
+
+// Put implements mem.BufferPool.
+func (p *answerPool) Put(b *[]byte) {
+	if cap(*b) <= mostKept {
+		p.pool.Put(b)
 	}
 }
 
@@ -66,10 +91,10 @@ var serviceDesc = grpc.ServiceDesc{
 // handleCheck answers one check. It leaves interceptors out: the server has none.
 func handleCheck(server any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 	c := calls.Get().(*call)
-	defer c.release()
 	if err := decode(c); err != nil {
 		return nil, err
 	}
+	c.answer = answers.Get(answerSize)
 	server.(answerer).answer(ctx, c)
-	return encoded(slices.Clone(c.answer)), nil
+	return c, nil // the codec releases it
 }

@@ -33,15 +33,14 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 }
 
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	answer, ok := v.(encoded)
+	check, ok := v.(*call)
 	if !ok {
 		return c.CodecV2.Marshal(v)
 	}
-	return mem.BufferSlice{mem.SliceBuffer(answer)}, nil
+	answer := mem.NewBuffer(check.answer, &answers)
+	check.release()
+	return mem.BufferSlice{answer}, nil
 }
-
-// encoded is a message that is encoded already.
-type encoded []byte
 
 // decodeCheck decodes any bytes. Envoy copies some client bytes as they are, such as the server name of TLS, into fields that
 // protobuf wants in UTF-8. gRPC would answer those with an error before any handler runs, and an Envoy with

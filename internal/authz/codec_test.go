@@ -43,7 +43,6 @@ func corrupt(t testing.TB, m proto.Message) []byte {
 
 const repaired = "!!(!!"
 
-
 // Client bytes that Envoy hands over uncleaned: the server name of TLS, and metadata made of headers or tokens.
 func TestBadUTF8IsReplacedWhereverItIs(t *testing.T) {
 	list, err := structpb.NewValue([]any{"a" + badBytes, map[string]any{badBytes: "x"}})

@@ -79,6 +79,9 @@ func headerLines(http *authv3.AttributeContext_HttpRequest) []rules.Header {
 
 // parsePeer reads the address at the other end of the connection; it is the zero Addr for a Unix socket.
 func parsePeer(address string) netip.Addr {
+	if address == "" { // saves making the error
+		return netip.Addr{}
+	}
 	addr, err := netip.ParseAddr(address)
 	if err != nil {
 		return netip.Addr{}

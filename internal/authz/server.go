@@ -73,20 +73,21 @@ func (s *Server) answer(ctx context.Context, c *call) {
 	start := s.now()
 	set := s.current.Load()
 	c.read(ctx, &set.reads)
-	applied := set.Rules.Apply(&c.request)
-	s.report(c, &applied)
+	applied := &c.applied
+	set.Rules.ApplyTo(applied, &c.request)
+	s.report(c, applied)
 
-	asked := takeOf(&applied)
+	asked := takeOf(applied)
 	err := s.take(ctx, &asked)
 	if err != nil {
 		asked = s.takeLocally(ctx, asked, set.Replicas)
 	}
 	verdict := limiter.Judge(asked.hits, asked.decisions)
 
-	o := conclude(&applied, asked, verdict, err)
-	set.count(&applied, &o)
-	s.metrics.Answered(o.metric(&applied), s.now().Sub(start))
-	c.answer = o.appendResponse(c.answer[:0], &set.Answer, &c.request)
+	o := conclude(applied, asked, verdict, err)
+	set.count(applied, &o)
+	s.metrics.Answered(o.metric(applied), s.now().Sub(start))
+	*c.answer = o.appendResponse(*c.answer, &set.Answer, &c.request)
 }
 
 // take asks the store, and does not trouble it for nothing.

@@ -92,22 +92,29 @@ type Applied struct {
 }
 
 // Apply finds what the rules make of the request, which it does not change.
-func (s *Set) Apply(req *Request) Applied {
+func (s *Set) Apply(req *Request) (a Applied) {
+	s.ApplyTo(&a, req)
+	return a
+}
+
+// ApplyTo is Apply for callers that have an Applied which is no longer needed: its memory is used again.
+func (s *Set) ApplyTo(a *Applied, req *Request) {
+	*a = Applied{Hits: a.Hits[:0], Rules: a.Rules[:0]}
 	f := newFacts(req, &s.client)
 	var space [64]int32
-	return s.evaluate(&f, s.index.find(space[:0], &f))
+	s.evaluate(a, &f, s.index.find(space[:0], &f))
 }
 
 // evaluate looks at the rules of these numbers in turn.
-func (s *Set) evaluate(f *facts, numbers []int32) (a Applied) {
-	for i, number := range numbers {
+func (s *Set) evaluate(a *Applied, f *facts, numbers []int32) {
+	for _, number := range numbers {
 		r := &s.rules[number]
 		route, ok := f.match(&r.Match, r.Action == Allow)
 		if !ok {
 			continue
 		}
 		if r.Action == Limit {
-			a.addLimit(f, r, route, len(numbers)-i)
+			a.addLimit(f, r, route)
 		} else if r.Shadow {
 			a.ShadowDecided = append(a.ShadowDecided, r.Rule)
 		} else {
@@ -116,11 +123,10 @@ func (s *Set) evaluate(f *facts, numbers []int32) (a Applied) {
 		}
 	}
 	a.ClientUnknown, a.UntrustedHeader = f.clientUnknown, f.untrustedHeader
-	return a
 }
 
-// addLimit notes what a limit rule that matched makes of the request; at most left more rules can follow suit.
-func (a *Applied) addLimit(f *facts, r *compiledRule, route string, left int) {
+// addLimit notes what a limit rule that matched makes of the request.
+func (a *Applied) addLimit(f *facts, r *compiledRule, route string) {
 	found := f.findBucket(r, route)
 	if found.missing {
 		a.Missing = append(a.Missing, r.Rule)
@@ -131,9 +137,6 @@ func (a *Applied) addLimit(f *facts, r *compiledRule, route string, left int) {
 		return
 	case found.skipped:
 		return
-	case a.Hits == nil:
-		left = min(left, 8)
-		a.Hits, a.Rules = make([]limiter.Hit, 0, left), make([]*Rule, 0, left)
 	}
 	numbers := f.numbers(r)
 	cost, valid := f.costOf(numbers, route)
