@@ -36,7 +36,7 @@ func openStores(ctx context.Context, c config.Store, m *metrics.Metrics, log *za
 		return &stores{alwaysReady{memory}, local, local, func() {}}, nil
 	}
 	redis, err := limiter.NewRedis(limiter.RedisOptions{
-		URL: c.Redis.URL, Timeout: c.Redis.Timeout, KeyPrefix: c.Redis.KeyPrefix, Logger: log,
+		URL: c.Redis.URL, Mode: c.Redis.Mode, Timeout: c.Redis.Timeout, KeyPrefix: c.Redis.KeyPrefix, Logger: log,
 	})
 	if err != nil {
 		return nil, err

@@ -57,9 +57,9 @@ type Store struct {
 
 // Redis says how to reach the Redis that keeps the buckets.
 type Redis struct {
-	// URL is redis://, rediss:// or unix://, as go-redis parses them. It may hold a password.
+	// URL leads to the server, the cluster or the sentinels, as go-redis parses it for the mode. It may hold passwords.
 	URL string
-	// Mode is single.
+	// Mode is single, cluster or sentinel.
 	Mode string
 	// Timeout is the whole budget that one decision has for the store: 1 ms … 1 min.
 	Timeout time.Duration
@@ -157,14 +157,14 @@ func decidesLocally(r rules.Rule) bool {
 }
 
 // UseRedis keeps the buckets in the Redis of that URL instead of the store that the file states; the file's other
-// settings for Redis, or else their defaults, hold. The URL must be one that store.redis.url could be.
+// settings for Redis, or else their defaults, hold. The URL must be one that store.redis.url could be in that mode.
 func (c *Config) UseRedis(url string) error {
-	if err := checkRedisURL(url); err != nil {
-		return fmt.Errorf("the Redis URL %w", err)
-	}
 	redis := defaultRedis()
 	if c.Store.Redis != nil {
 		*redis = *c.Store.Redis
+	}
+	if err := checkRedisURL(redis.Mode, url); err != nil {
+		return fmt.Errorf("the Redis URL %w", err)
 	}
 	redis.URL = url
 	c.Store.Redis = redis

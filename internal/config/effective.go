@@ -72,11 +72,16 @@ func maskValues(name string, values []string) []string {
 	return slices.Repeat([]string{mask}, len(values))
 }
 
-// maskURL hides the password of a URL; one without a password stays as it is.
+// maskURL hides the passwords of a URL; one without stays as it is. One for sentinels may hold a second.
 func maskURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
 		return mask
+	}
+	if query := u.Query(); query.Has("password") {
+		query.Set("password", mask)
+		u.RawQuery = query.Encode()
+		text = u.String()
 	}
 	if _, secret := u.User.Password(); secret {
 		return u.Redacted()

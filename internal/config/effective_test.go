@@ -93,20 +93,29 @@ func TestSecretsOfQueriesAndOverridesAreMaskedToo(t *testing.T) {
 }
 
 func TestARedisURLHasNoOptionThatTheDaemonSetsItself(t *testing.T) {
-	for _, url := range []string{
-		"redis://cache/1", "redis://cache?db=1", "rediss://cache/1?skip_verify=true", "unix:///run/redis.sock?db=1",
-	} {
-		if err := checkRedisURL(url); err != nil {
-			t.Errorf("%s %v", url, err)
+	good := map[string][]string{
+		"single":  {"redis://cache/1", "redis://cache?db=1", "rediss://cache/1?skip_verify=true", "unix:///run/redis.sock?db=1"},
+		"cluster": {"redis://a", "redis://a:1/0", "rediss://u:p@a:1?addr=b:1&addr=c:1"},
+		"sentinel": {"redis://a:1/2?master_name=m", "rediss://u:p@a:1?master_name=m&addr=b:1&username=u&password=p&skip_verify=true",
+			"redis://a?db=1&master_name=m"},
+	}
+	for mode, urls := range good {
+		for _, url := range urls {
+			if err := checkRedisURL(mode, url); err != nil {
+				t.Errorf("%s: %s %v", mode, url, err)
+			}
 		}
 	}
 	for _, option := range []string{
 		"dial_timeout=1s", "read_timeout=1s", "write_timeout=1s", "pool_timeout=1s", "max_retries=3", "pool_size=7", "protocol=3",
-		"client_name=other", "pool_fifo=true", "min_idle_conns=1", "conn_max_idle_time=1s", "idle_timeout=1",
+		"client_name=other", "pool_fifo=true", "min_idle_conns=1", "conn_max_idle_time=1s",
 	} {
 		name, value, _ := strings.Cut(option, "=")
-		for _, url := range []string{"redis://cache?", "rediss://cache?db=1&", "unix:///run/redis.sock?"} {
-			err := checkRedisURL(url + option)
+		for url, mode := range map[string]string{
+			"redis://cache?": "single", "rediss://cache?db=1&": "single", "unix:///run/redis.sock?": "single",
+			"redis://a?addr=b:1&": "cluster", "redis://a?master_name=m&": "sentinel",
+		} {
+			err := checkRedisURL(mode, url+option)
 			if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "="+value) {
 				t.Errorf("%s%s: %v", url, option, err)
 			}
@@ -120,13 +129,33 @@ func TestNoMessageRepeatsAPassword(t *testing.T) {
 		"redis://u:s3cret@cache?addr=s3cret", "redis://cache?client_name=s3cret", "redis://u:12?s3cret@cache", "redis://a?db=1;s3cret",
 		"redis://u@cache?s3cret=1", "redis://u:%s3cret@cache", "s3cret", "rediss://[s3cret",
 	} {
-		_, _, err := Parse("a.yaml", []byte("store: {redis: {url: \""+url+"\"}}"), nil)
-		if err == nil || strings.Contains(err.Error(), "cret") {
-			t.Errorf("%s: %v", url, err)
+		for _, mode := range storeModes {
+			_, _, err := Parse("a.yaml", []byte("store: {redis: {url: \""+url+"\", mode: "+mode+"}}"), nil)
+			if err == nil && mode == "single" || err != nil && strings.Contains(err.Error(), "cret") {
+				t.Errorf("%s: %s: %v", mode, url, err)
+			}
 		}
 		if err := parse(t, "rules: []").UseRedis(url); err == nil || strings.Contains(err.Error(), "cret") {
 			t.Errorf("%s: %v", url, err)
 		}
+	}
+}
+
+func TestBothPasswordsOfAURLForSentinelsAreMasked(t *testing.T) {
+	c := parse(t, `store: {redis: {mode: sentinel, url: "redis://u:s3cret@a:1?master_name=m&username=v&password=s3cret2"}}`)
+	text := string(c.Effective())
+	if strings.Contains(text, "s3cret") || !strings.Contains(text, "master_name=m") || strings.Count(text, mask) != 2 {
+		t.Errorf("the effective form is\n%s", text)
+	}
+}
+
+func TestAURLThatReplacesThatOfTheFileIsOneForItsMode(t *testing.T) {
+	c := parse(t, "store: {redis: {url: redis://a, mode: cluster}}")
+	if err := c.UseRedis("redis://b?addr=c:1"); err != nil {
+		t.Error(err)
+	}
+	if err := c.UseRedis("unix:///run/redis.sock"); err == nil {
+		t.Error("a socket of a cluster is no error")
 	}
 }
 

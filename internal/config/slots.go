@@ -4,13 +4,13 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/ratelimitd/ratelimitd/internal/limiter"
 	"github.com/ratelimitd/ratelimitd/internal/rules"
 )
 
-// clusterMode is the store.redis.mode in which the buckets lie in the slots of a Redis Cluster.
-const clusterMode = "cluster"
-
-func (c *Config) clustered() bool { return c.Store.Redis != nil && c.Store.Redis.Mode == clusterMode }
+func (c *Config) clustered() bool {
+	return c.Store.Redis != nil && c.Store.Redis.Mode == limiter.ModeCluster
+}
 
 // RuleSet prepares the rules for use with the store that the configuration names.
 func (c *Config) RuleSet() *rules.Set {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ratelimitd/ratelimitd/internal/limiter"
 	"github.com/ratelimitd/ratelimitd/internal/rules"
 )
 
@@ -14,7 +15,7 @@ import (
 func inCluster(t *testing.T, text string) *Config {
 	t.Helper()
 	c := parse(t, text)
-	c.Store.Redis = &Redis{Mode: clusterMode}
+	c.Store.Redis = &Redis{Mode: limiter.ModeCluster}
 	return c
 }
 

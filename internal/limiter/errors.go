@@ -15,6 +15,9 @@ import (
 // errCircuitOpen answers for a Redis that is not asked because it gave no answer to the takes before.
 var errCircuitOpen = errors.New("redis is not asked until it answers again")
 
+// errUnserved says that no server is known to hold a bucket's slot.
+var errUnserved = errors.New("no node of the cluster holds the slot")
+
 // errReply says that Redis answered something that is no answer to the hits. It is wrapped by what exactly was wrong.
 var errReply = errors.New("redis sent a reply of the wrong shape")
 
@@ -23,13 +26,19 @@ var errReply = errors.New("redis sent a reply of the wrong shape")
 var errorReplies = []struct{ code, reason string }{
 	{"READONLY ", "readonly"},
 	{"MOVED ", "moved"},
+	{"ASK ", "moved"},
+	{"TRYAGAIN ", "tryagain"},
+	{"CLUSTERDOWN ", "clusterdown"},
+	{"CROSSSLOT ", "crossslot"},
 	{"LOADING ", "loading"},
 	{"OOM ", "oom"},
 	{"NOSCRIPT ", "noscript"},
+	{"NOREPLICAS ", "noreplicas"},
 }
 
 // ErrorReason names the cause of a store's error in one word of a bounded list, fit to be a metric label: timeout, refused,
-// connection, readonly, moved, loading, oom, noscript, reply, breaker or other. It is "" for no error.
+// connection, readonly, moved, tryagain, clusterdown, crossslot, loading, oom, noscript, noreplicas, reply, breaker or other.
+// It is "" for no error.
 func ErrorReason(err error) string {
 	var reply redis.Error
 	switch {
@@ -37,6 +46,8 @@ func ErrorReason(err error) string {
 		return ""
 	case errors.Is(err, errCircuitOpen):
 		return "breaker"
+	case errors.Is(err, errUnserved):
+		return "clusterdown"
 	case errors.Is(err, errReply):
 		return "reply"
 	case errors.As(err, &reply):

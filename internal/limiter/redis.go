@@ -2,27 +2,20 @@ package limiter
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"net/url"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
-
-	"github.com/ratelimitd/ratelimitd/lua"
 )
 
 // RedisOptions say where the buckets are and how long a take may last.
 type RedisOptions struct {
-	// URL is redis://, rediss:// or unix://, as go-redis parses it. Required.
+	// URL leads to the server, to the nodes of a cluster or to the sentinels, as go-redis parses it for that Mode. Required.
 	URL string
+	// Mode is ModeSingle, ModeCluster or ModeSentinel. "" is ModeSingle.
+	Mode string
 	// Timeout is the whole budget of one take. 0 is DefaultRedisTimeout.
 	Timeout time.Duration
 	// KeyPrefix begins the key of every bucket, before a colon. "" is DefaultKeyPrefix.
@@ -43,26 +36,19 @@ const (
 // eighth of the time that is left, where that is less.
 const callerMargin = 10 * time.Millisecond
 
-// driverSHA is what Redis calls the script by.
-var driverSHA = func() string {
-	sum := sha1.Sum([]byte(lua.Driver))
-	return hex.EncodeToString(sum[:])
-}()
-
-// Redis keeps the buckets in one Redis server, shared by all who use the same server, database and key prefix. Each take is
-// one call of the script lua.Driver; a few connections carry the calls of all takes. Redis may be away when the store is
-// made and at any time later: takes then fail within their budget, or at once while it does not answer, and succeed
-// again within a second of its return.
+// Redis keeps the buckets in Redis, shared by all who use the same servers, database and key prefix. Each take is one call
+// of the script lua.Driver, but where its buckets lie in several slots of a cluster; a few connections to each server carry
+// the calls of all takes. Redis may be away when the store is made and at any time later: takes then fail within their
+// budget, or at once while it does not answer, and succeed again within a second of its return.
 type Redis struct {
-	options *redis.Options
+	origin  origin
 	timeout time.Duration
 	prefix  string
 	now     func() int64
 	log     *zap.Logger
 
-	lanes    []*lane
-	queue    chan *call            // takes that wait for a lane
-	ready    atomic.Bool           // a lane was connected once
+	servers  servers
+	ready    atomic.Bool           // each server has answered once
 	answered atomic.Int64          // takes that Redis answered since the last report
 	failed   atomic.Int64          // takes that it did not
 	trouble  atomic.Pointer[error] // why the last of those failed, or the last attempt to connect
@@ -72,21 +58,7 @@ type Redis struct {
 
 // NewRedis returns a store that is not connected yet: see Start. Its error says what is wrong with the URL.
 func NewRedis(o RedisOptions) (*Redis, error) {
-	options, err := redis.ParseURL(o.URL)
-	if err != nil {
-		if parse := new(url.Error); errors.As(err, &parse) {
-			err = parse.Err // without the URL, which may hold a password
-		}
-		return nil, fmt.Errorf("redis url: %w", err)
-	}
-	s := &Redis{
-		options: options,
-		timeout: o.Timeout,
-		prefix:  o.KeyPrefix,
-		now:     o.Now,
-		log:     o.Logger,
-		queue:   make(chan *call, maxQueue),
-	}
+	s := &Redis{timeout: o.Timeout, prefix: o.KeyPrefix, now: o.Now, log: o.Logger}
 	if s.timeout <= 0 {
 		s.timeout = DefaultRedisTimeout
 	}
@@ -96,28 +68,22 @@ func NewRedis(o RedisOptions) (*Redis, error) {
 	if s.log == nil {
 		s.log = zap.NewNop()
 	}
-	s.setClientOptions()
-	for range laneCount {
-		s.lanes = append(s.lanes, newLane(s))
+	var err error
+	if s.origin, err = parseOrigin(o.Mode, o.URL, s.connectTimeout()); err != nil {
+		return nil, err
 	}
+	s.servers.init(s)
 	return s, nil
 }
 
-// setClientOptions sets what the promises about time rest on, whatever the URL says. Each lane has a client of its own
-// with one connection.
-func (s *Redis) setClientOptions() {
-	o := s.options
-	o.ClientName = "ratelimitd"
-	o.DisableIdentity = true // it costs each new connection a round trip
-	o.Protocol = 2           // integers look the same in both, and this one has no pushes between the replies
-	o.MaxRetries = -1        // a take that was sent may have been spent
-	o.DialerRetries = 1
-	o.DialTimeout = s.connectTimeout()
-	o.ContextTimeoutEnabled = true
-	o.ReadTimeout, o.WriteTimeout = -1, -1 // the context's deadline alone counts
-	o.PoolSize = 1
-	o.ConnMaxIdleTime = -1 // an idle connection stays: a new one would be made within a take's budget
-	o.PipelinePoolSize = -1
+// Start connects. It returns after the first attempts and goes on in the background, now and whenever a connection is lost,
+// until ctx ends or the store is closed. Call it once; until an attempt has succeeded every take fails.
+func (s *Redis) Start(ctx context.Context) {
+	ctx, s.stop = context.WithCancel(ctx)
+	s.servers.start(ctx)
+	r := reporter{store: s}
+	r.report()
+	s.running.Go(func() { r.run(ctx) })
 }
 
 // Name is what metrics call the store.
@@ -125,39 +91,45 @@ func (*Redis) Name() string { return "redis" }
 
 // Take implements Store. It waits for Redis within its budget, the timeout, and never until later than shortly before ctx's
 // deadline. A cancelled ctx does not stop it: who resets his requests fast enough would otherwise never pay for them.
+//
+// Where the buckets of one take lie in several slots of a cluster, it is not one atomic step: all are asked, then spent one
+// slot after the other, and given back if one refuses meanwhile. It may refuse a moment too early, and never admits too many.
 func (s *Redis) Take(ctx context.Context, hits []Hit) ([]Decision, error) {
 	if len(hits) == 0 {
 		return nil, nil
 	}
 	now := time.Now()
-	if !s.answers(now) {
-		s.failed.Add(1)
-		return nil, errCircuitOpen
-	}
-	decisions, err := s.ask(ctx, hits, now)
+	decisions, err := s.decide(hits, now.Add(budget(ctx, now, s.timeout)))
 	if err != nil {
 		s.failed.Add(1)
-		s.trouble.Store(&err)
+		if !errors.Is(err, errCircuitOpen) { // what came before tells more
+			s.trouble.Store(&err)
+		}
 		return nil, err
 	}
 	s.answered.Add(1)
 	return decisions, nil
 }
 
-func (s *Redis) ask(ctx context.Context, hits []Hit, now time.Time) ([]Decision, error) {
-	budget := budget(ctx, now, s.timeout)
-	reply, err := s.call(s.arguments(hits, now), now, budget)
-	if clock, yes := outside(reply); yes {
-		reply, err = s.call(s.arguments(hits, clock), now, budget)
+func (s *Redis) decide(hits []Hit, deadline time.Time) ([]Decision, error) {
+	if s.origin.mode != ModeCluster {
+		return s.take(0, hits, deadline)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
+	parts := bySlot(hits)
+	if len(parts) > 1 {
+		return s.spread(hits, parts, deadline)
 	}
-	decisions, err := decodeReply(hits, reply)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errReply, err)
+	decisions, err := s.take(parts[0].slot, hits, deadline)
+	if len(hits) > 1 && isHalfMoved(err) {
+		return s.spread(hits, parts[0].apart(), deadline)
 	}
-	return decisions, nil
+	return decisions, err
+}
+
+// take decides hits that lie in one slot.
+func (s *Redis) take(slot uint16, hits []Hit, deadline time.Time) ([]Decision, error) {
+	decisions, _, err := s.runDriver(slot, hits, words{}, deadline)
+	return decisions, err
 }
 
 // budget is for how long a take that begins now may wait: the timeout or the caller's own time, if that is less. A part of that
@@ -171,25 +143,21 @@ func budget(ctx context.Context, now time.Time, timeout time.Duration) time.Dura
 	return min(timeout, left-min(left/8, callerMargin))
 }
 
-// arguments returns the words of the command that runs the script on the hits, with the calendar's windows around now.
-func (s *Redis) arguments(hits []Hit, now time.Time) []any {
-	args := make([]any, 0, len(hits)+5)
-	args = append(args, "evalsha", driverSHA, len(hits))
-	packed := make([]byte, 0, len(hits)*hitSize)
-	for i := range hits {
-		args = append(args, s.key(hits[i].Key))
-		packed = appendHit(packed, &hits[i], now)
+// Ready reports whether each server that holds buckets has answered once and was given the scripts. It stays true when one
+// is lost.
+func (s *Redis) Ready() bool {
+	if !s.ready.Load() && s.servers.greeted() {
+		s.ready.Store(true)
 	}
-	args = append(args, packed)
-	if s.now != nil {
-		args = append(args, strconv.FormatInt(s.now(), 10))
-	}
-	return args
+	return s.ready.Load()
 }
 
-// key is the name of a bucket in Redis: the prefix, a colon, and 22 characters of base64url.
-func (s *Redis) key(k Key) string {
-	name := make([]byte, 0, len(s.prefix)+1+22)
-	name = append(append(name, s.prefix...), ':')
-	return string(base64.RawURLEncoding.AppendEncode(name, k[:]))
+// Close ends the background work and closes all connections. Takes fail from then on.
+func (s *Redis) Close() error {
+	if s.stop != nil {
+		s.servers.close()
+		s.stop()
+		s.running.Wait()
+	}
+	return nil
 }

@@ -33,7 +33,7 @@ func TestABucketTakesTheBytesThatTheDesignSays(t *testing.T) {
 			mustTake(t, s, h)
 			c.advance(10 * time.Minute / time.Duration(w.quota) * time.Duration(h.Cost) * 9 / 10)
 			if spent%max(1, w.quota/64) < h.Cost {
-				most = max(most, admin.MemoryUsage(t.Context(), s.key(h.Key)).Val())
+				most = max(most, admin.MemoryUsage(t.Context(), s.key(&h)).Val())
 			}
 		}
 		t.Logf("%-32s %5d bytes", name, most)

@@ -11,9 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
-	"go.uber.org/zap"
-
-	"github.com/ratelimitd/ratelimitd/lua"
 )
 
 const (
@@ -22,8 +19,6 @@ const (
 	minConnectTimeout = 500 * time.Millisecond
 	// reconnectPause lies between the beginnings of two attempts.
 	reconnectPause = 100 * time.Millisecond
-	// reportInterval is how often the log may hear that Redis was lost or is back.
-	reportInterval = time.Second
 )
 
 // connectTimeout bounds one attempt to connect.
@@ -32,43 +27,26 @@ func (s *Redis) connectTimeout() time.Duration { return max(minConnectTimeout, 2
 // The client would print a line for each connection that it does not get, through a logger that the whole process shares.
 func init() { logging.Disable() }
 
-// Start connects. It returns after the first attempt and goes on in the background, now and whenever a connection is lost,
-// until ctx ends or the store is closed. Call it once; until an attempt has succeeded every take fails.
-func (s *Redis) Start(ctx context.Context) {
-	ctx, s.stop = context.WithCancel(ctx)
-	first := make(chan struct{}, len(s.lanes))
-	for _, l := range s.lanes {
-		s.running.Go(func() { l.run(ctx, first) })
-	}
-	select {
-	case <-first:
-	case <-ctx.Done():
-	}
-	r := reporter{store: s}
-	r.report()
-	s.running.Go(func() { r.run(ctx) })
-}
-
-// run keeps the lane connected until ctx ends. It tells tried when the first attempt is over. Attempts begin a pause apart
+// run keeps the lane connected until ctx ends. It calls tried when the first attempt is over. Attempts begin a pause apart
 // at least, also where connections are made and lost at once.
-func (l *lane) run(ctx context.Context, tried chan<- struct{}) {
+func (l *lane) run(ctx context.Context, tried func()) {
+	defer l.server.dismiss()
 	defer l.busySince.Store(down)
-	for first := true; ctx.Err() == nil; first = false {
+	for ctx.Err() == nil {
 		pause := time.After(reconnectPause)
-		client, err := l.store.connect(ctx)
+		client, err := l.server.connect(ctx)
 		if err == nil {
 			l.busySince.Store(idle)
 		} else {
 			l.busySince.Store(down)
-			l.store.dismiss()
+			l.server.dismiss()
 		}
-		if first {
-			tried <- struct{}{}
-		}
+		tried()
 		if err == nil {
 			l.serve(ctx, client)
 			_ = client.Close()
 		}
+		l.server.store.servers.doubt()
 		select {
 		case <-ctx.Done():
 		case <-pause:
@@ -76,34 +54,40 @@ func (l *lane) run(ctx context.Context, tried chan<- struct{}) {
 	}
 }
 
-// probe asks about a bucket that no rule has.
-var probe = Hit{Key: Key([]byte("ratelimitd probe")), Limit: Limit{Algorithm: SlidingLog, Quota: 1, Window: time.Second}}
-
-// connect makes one attempt to reach Redis, to load the script, to run it and to write: a Redis that cannot, such as a
-// replica, is as good as away.
-func (s *Redis) connect(ctx context.Context) (*redis.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.connectTimeout())
+// connect makes one attempt to reach the server and to load the scripts; and to write, if it is not of a cluster.
+func (v *server) connect(ctx context.Context) (*redis.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, v.store.connectTimeout())
 	defer cancel()
-	options := *s.options
-	options.Dialer = dialOnce(redis.NewDialer(s.options))
+	options := v.options
+	options.Dialer = dialOnce(redis.NewDialer(&v.options))
 	client := redis.NewClient(&options)
-	err := client.ScriptLoad(ctx, lua.Driver).Err()
-	if err == nil {
-		look := redis.NewIntSliceCmd(ctx, s.arguments([]Hit{probe}, time.Now())...)
-		_ = client.Process(ctx, look) // the command keeps the error
-		err = look.Err()
-	}
-	if err == nil {
-		err = client.Set(ctx, s.key(probe.Key), "", time.Millisecond).Err() // gone at once
+	err := client.ScriptLoad(ctx, driver.text).Err()
+	if err == nil && v.store.origin.mode == ModeCluster {
+		err = client.ScriptLoad(ctx, giveBack.text).Err()
+	} else if err == nil {
+		err = v.store.probe(ctx, client)
 	}
 	if err != nil {
 		_ = client.Close()
-		err = fmt.Errorf("connect: %w", err)
-		s.trouble.Store(&err)
+		err = v.about(fmt.Errorf("connect: %w", err))
+		v.store.trouble.Store(&err)
 		return nil, err
 	}
-	s.ready.Store(true)
+	v.greeted.Store(true)
 	return client, nil
+}
+
+// probed is a bucket that no rule has.
+var probed = Hit{Key: Key([]byte("ratelimitd probe")), Limit: Limit{Algorithm: SlidingLog, Quota: 1, Window: time.Second}}
+
+// probe runs the script and writes: a Redis that cannot, such as a replica, is as good as away.
+func (s *Redis) probe(ctx context.Context, client *redis.Client) error {
+	look := redis.NewIntSliceCmd(ctx, s.words(driver, []Hit{probed}, words{}, time.Now())...)
+	_ = client.Process(ctx, look) // the command keeps the error
+	if look.Err() != nil {
+		return look.Err()
+	}
+	return client.Set(ctx, s.key(&probed), "", time.Millisecond).Err() // gone at once
 }
 
 // dialOnce makes the client's only connection: a lost one must not be replaced within the budget of a take.
@@ -128,57 +112,4 @@ func keepsConnection(err error) bool {
 		return err == nil
 	}
 	return !slices.ContainsFunc(lostReplies, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
-}
-
-// reporter tells the log what becomes of Redis.
-type reporter struct {
-	store   *Redis
-	failing bool // what the log heard last
-}
-
-// run reports until ctx ends.
-func (r *reporter) run(ctx context.Context) {
-	reports := time.NewTicker(reportInterval)
-	defer reports.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-reports.C:
-			r.report()
-		}
-	}
-}
-
-// report goes by what takes got since the last report and, without any, by whether there is a connection.
-func (r *reporter) report() {
-	s := r.store
-	failed, answered := s.failed.Swap(0), s.answered.Swap(0)
-	fails := failed > 0 || answered == 0 && !s.answers(time.Now())
-	if fails == r.failing {
-		return
-	}
-	r.failing = fails
-	if !fails {
-		s.log.Info("redis answers again")
-		return
-	}
-	err := errCircuitOpen
-	if trouble := s.trouble.Load(); trouble != nil {
-		err = *trouble
-	}
-	s.log.Warn("redis fails: requests are decided by on_store_error", zap.Int64("failed", failed),
-		zap.Int64("answered", answered), zap.String("reason", ErrorReason(err)), zap.Error(err))
-}
-
-// Ready reports whether Redis has answered once and was given the script. It stays true when Redis is lost.
-func (s *Redis) Ready() bool { return s.ready.Load() }
-
-// Close ends the background work and closes all connections. Takes fail from then on.
-func (s *Redis) Close() error {
-	if s.stop != nil {
-		s.stop()
-		s.running.Wait()
-	}
-	return nil
 }

@@ -184,7 +184,7 @@ func fakeRedis(t *testing.T, reply string, busy time.Duration) string {
 					switch {
 					case words[0] == "hello":
 						answer = "-ERR unknown command"
-					case strings.HasPrefix(words[0], "eval") && strings.HasSuffix(words[3], base64.RawURLEncoding.EncodeToString(probe.Key[:])):
+					case strings.HasPrefix(words[0], "eval") && strings.HasSuffix(words[3], base64.RawURLEncoding.EncodeToString(probed.Key[:])):
 						answer = "*2\r\n:1\r\n:0"
 					case strings.HasPrefix(words[0], "eval"):
 						work()

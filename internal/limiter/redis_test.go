@@ -55,7 +55,7 @@ func TestAScriptThatVanishesCostsNeitherErrorsNorUnits(t *testing.T) {
 func awaitLanes(t *testing.T, s *Redis) {
 	t.Helper()
 	connected := func() bool {
-		return !slices.ContainsFunc(s.lanes, func(l *lane) bool { return l.busySince.Load() != idle })
+		return !slices.ContainsFunc(s.servers.owning()[0].lanes, func(l *lane) bool { return l.busySince.Load() != idle })
 	}
 	if !harness.Eventually(time.Second, connected) {
 		t.Fatal("not connected")
@@ -139,12 +139,16 @@ func TestTheScriptTouchesOnlyTheKeysItDeclares(t *testing.T) {
 	}
 }
 
-// D65: the rights are those of docs/operations.md.
+// documentedRights makes a user that has the rights of docs/operations.md.
+func documentedRights(user, password string) []any {
+	return []any{"acl", "setuser", user, "on", ">" + password, "~rl:*", "+eval", "+evalsha", "+script|load", "+time",
+		"+get", "+set", "+getrange", "+setrange", "+pexpire", "+pttl", "+strlen", "+client|setname"}
+}
+
+// D65
 func TestTheDocumentedRightsAreEnough(t *testing.T) {
 	server := harness.Redis(t)
-	err := server.Client().Do(t.Context(), "acl", "setuser", "limiter", "on", ">secret", "~rl:*",
-		"+eval", "+evalsha", "+script|load", "+time", "+get", "+set", "+getrange", "+setrange", "+pexpire", "+pttl", "+strlen", "+client|setname").Err()
-	if err != nil {
+	if err := server.Client().Do(t.Context(), documentedRights("limiter", "secret")...).Err(); err != nil {
 		t.Fatal(err)
 	}
 	s := newRedisStore(t, "redis://limiter:secret@"+server.Addr, nil)
@@ -164,7 +168,7 @@ func TestEveryKeyIsShortAndExpires(t *testing.T) {
 		mustTake(t, longest, hits...)
 		for _, h := range hits {
 			kept := h.longestWait() + h.Limit.window()/8 + time.Second
-			lives[s.key(h.Key)], lives[longest.key(h.Key)] = kept, kept
+			lives[s.key(&h)], lives[longest.key(&h)] = kept, kept
 		}
 	}
 	form := regexp.MustCompile(`^(rl|p{32}):[A-Za-z0-9_-]{22}$`)
@@ -202,7 +206,7 @@ func TestTheURLCannotUndoThePromisesAboutTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := s.options; o.MaxRetries != -1 || o.ReadTimeout != -1 || o.DialTimeout != minConnectTimeout || o.PoolSize != 1 {
+	if o := s.origin.options; o.MaxRetries != -1 || o.ReadTimeout != -1 || o.DialTimeout != minConnectTimeout || o.PoolSize != 1 {
 		t.Errorf("%+v", o)
 	}
 }

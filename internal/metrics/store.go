@@ -8,7 +8,8 @@ import (
 
 // Why a take fails, in the labels of ratelimitd_store_errors_total.
 var storeErrorReasons = []string{
-	"timeout", "refused", "readonly", "moved", "loading", "oom", "noscript", "reply", "breaker", "connection", "other",
+	"timeout", "refused", "readonly", "moved", "tryagain", "clusterdown", "crossslot", "loading", "oom", "noscript",
+	"noreplicas", "reply", "breaker", "connection", "other",
 }
 
 // Store counts for one store.

@@ -24,6 +24,7 @@ type RedisServer struct {
 	URL    string // redis://127.0.0.1:port/0
 
 	t      testing.TB
+	dir    string
 	args   []string
 	cmd    *exec.Cmd
 	output *bytes.Buffer
@@ -34,19 +35,30 @@ type RedisServer struct {
 // are further arguments of its command line. It is killed when the test ends.
 func Redis(t testing.TB, args ...string) *RedisServer {
 	t.Helper()
+	return redisAt(t, FreePort(t), args...)
+}
+
+func redisAt(t testing.TB, port int, args ...string) *RedisServer {
+	t.Helper()
+	s := newRedis(t, port)
+	s.args = append([]string{"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--unixsocket", s.Socket, "--dir", s.dir,
+		"--save", "", "--appendonly", "no"}, args...)
+	s.Restart()
+	return s
+}
+
+// newRedis returns a server with a folder of its own that is not started.
+func newRedis(t testing.TB, port int) *RedisServer {
+	t.Helper()
 	// Not t.TempDir: the path of a socket is short, and that folder bears the test's name.
 	dir, err := os.MkdirTemp("", "redis")
 	if err != nil {
 		t.Fatalf("start redis-server: %v", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	port := strconv.Itoa(FreePort(t))
-	s := &RedisServer{Addr: net.JoinHostPort("127.0.0.1", port), Socket: filepath.Join(dir, "redis.sock"), t: t}
+	s := &RedisServer{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Socket: filepath.Join(dir, "redis.sock"), t: t, dir: dir}
 	s.URL = "redis://" + s.Addr + "/0"
-	s.args = append([]string{"--bind", "127.0.0.1", "--port", port, "--unixsocket", s.Socket, "--dir", dir,
-		"--save", "", "--appendonly", "no"}, args...)
 	t.Cleanup(s.Kill)
-	s.Restart()
 	return s
 }
 

@@ -1,0 +1,133 @@
+package limiter
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// laneCount is how many connections to a server carry the takes. One would do for throughput; with a few, a take seldom
+	// waits for the batch before it, also where a round trip takes milliseconds.
+	laneCount = 4
+	// maxQueue bounds the takes that wait for a lane. When it is full, a take waits for a place within its budget.
+	maxQueue = 1 << 14
+	// stall is how long after its takes have given up a lane that waits for a reply counts as overdue.
+	stall = 100 * time.Millisecond
+)
+
+// server is one Redis server: the connections to it and the takes that wait for them.
+type server struct {
+	store   *Redis
+	options redis.Options // of each connection
+	lanes   []*lane
+	queue   chan *call    // takes that wait for a lane
+	tried   chan struct{} // closed after the first attempt to connect
+	greeted atomic.Bool   // a lane was connected once
+	named   atomic.Int64  // when a cluster last said that buckets are or were here, in ns since the Unix epoch
+	stop    context.CancelFunc
+}
+
+func newServer(s *Redis, addr string) *server {
+	v := &server{store: s, options: s.origin.options, queue: make(chan *call, maxQueue), tried: make(chan struct{})}
+	v.options.Addr = addr
+	for range laneCount {
+		v.lanes = append(v.lanes, newLane(v))
+	}
+	return v
+}
+
+// start connects in the background until ctx ends or the server is stopped.
+func (v *server) start(ctx context.Context) {
+	ctx, v.stop = context.WithCancel(ctx)
+	tried := sync.OnceFunc(func() { close(v.tried) })
+	for _, l := range v.lanes {
+		l.busySince.Store(time.Now().UnixNano()) // takes may wait for the first attempt
+		v.store.running.Go(func() { l.run(ctx, tried) })
+	}
+}
+
+// call is one command on its way to Redis.
+type call struct {
+	command
+	deadline time.Time
+	done     chan struct{} // closed when the two below are set
+	reply    []int64
+	err      error
+}
+
+func (c *call) end(reply []int64, err error) {
+	c.reply, c.err = reply, err
+	close(c.done)
+}
+
+// call sends a command and waits for its reply until the deadline.
+func (v *server) call(what command, deadline time.Time) ([]int64, error) {
+	now := time.Now()
+	if !v.answers(now) {
+		return nil, errCircuitOpen
+	}
+	c := &call{command: what, deadline: deadline, done: make(chan struct{})}
+	late := time.NewTimer(deadline.Sub(now))
+	defer late.Stop()
+	select {
+	case v.queue <- c:
+	case <-late.C:
+		return nil, v.about(context.DeadlineExceeded)
+	}
+	select {
+	case <-c.done:
+		return c.reply, v.about(c.err)
+	case <-late.C:
+	}
+	select {
+	case <-c.done: // in the same moment
+		return c.reply, v.about(c.err)
+	default:
+		return nil, v.about(context.DeadlineExceeded)
+	}
+}
+
+// about says which server an error comes from.
+func (v *server) about(err error) error {
+	if err == nil || err == errCircuitOpen {
+		return err
+	}
+	return fmt.Errorf("redis %s: %w", v.options.Addr, err)
+}
+
+// answers reports whether a take has a chance. If no lane has a connection, or all of them wait for replies that are
+// overdue, nothing is asked of the server.
+func (v *server) answers(now time.Time) bool {
+	overdue := now.Add(-v.store.timeout - stall).UnixNano()
+	for _, l := range v.lanes {
+		if at := l.busySince.Load(); at == idle || at > overdue {
+			return true
+		}
+	}
+	return false
+}
+
+// dismiss answers the takes that wait for a lane, if none is left to carry them.
+func (v *server) dismiss() {
+	if v.answers(time.Now()) {
+		return
+	}
+	for c := v.waiting(); c != nil; c = v.waiting() {
+		c.end(nil, errCircuitOpen)
+	}
+}
+
+// waiting returns a take that waits for a lane; nil if there is none.
+func (v *server) waiting() *call {
+	select {
+	case c := <-v.queue:
+		return c
+	default:
+		return nil
+	}
+}
