@@ -37,7 +37,7 @@ type owedHit struct {
 func (s *retracting) take(cost uint32) (Decision, []byte) {
 	s.t.Helper()
 	h := Hit{Limit: s.limit, Cost: cost}
-	packed := appendHit(nil, &h, time.UnixMilli(s.now))
+	packed := appendRequest(nil, []Hit{h}, time.UnixMilli(s.now), 0)
 	reply, err := s.client.Eval(context.Background(), lua.Driver, []string{s.key}, packed, s.now, 1).Int64Slice()
 	if err != nil || len(reply) != 3 || reply[2] != s.now {
 		s.t.Fatalf("%v, %v", reply, err)

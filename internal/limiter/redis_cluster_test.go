@@ -304,7 +304,8 @@ func loseMaster(t *testing.T, c *harness.ClusterNodes, lose, back func(*harness.
 	stopOthers()
 	t.Logf("%d of %d takes failed in about %v; %d passed of a quota of %d; %d of %d of the other master failed",
 		counts.failed.Load(), counts.takes.Load(), away, counts.passed.Load(), quota, others.failed.Load(), others.takes.Load())
-	if passed := counts.passed.Load(); passed < quota || passed > quota+quota/100 {
+	// What each of the four callers had on the way may have been spent unheard.
+	if passed := counts.passed.Load(); passed < quota-4 || passed > quota+quota/100 {
 		t.Errorf("%d passed, want %d", passed, quota)
 	}
 	// A node writes to its disk before it votes.

@@ -82,7 +82,8 @@ var probed = Hit{Key: Key([]byte("ratelimitd probe")), Limit: Limit{Algorithm: S
 
 // probe runs the script and writes: a Redis that cannot, such as a replica, is as good as away.
 func (s *Redis) probe(ctx context.Context, client *redis.Client) error {
-	look := redis.NewIntSliceCmd(ctx, s.words(driver, []Hit{probed}, words{}, time.Now())...)
+	c := s.command(driver, 0, []Hit{probed}, words{}, time.Now())
+	look := redis.NewIntSliceCmd(ctx, c.words(false)...)
 	_ = client.Process(ctx, look) // the command keeps the error
 	if look.Err() != nil {
 		return look.Err()
