@@ -59,6 +59,8 @@ func (v *server) connect(ctx context.Context) (*redis.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, v.store.connectTimeout())
 	defer cancel()
 	options := v.options
+	options.ReadTimeout = max(patience, v.store.timeout) // what is sent later has no other deadline
+	options.WriteTimeout = options.ReadTimeout
 	options.Dialer = dialOnce(redis.NewDialer(&v.options))
 	client := redis.NewClient(&options)
 	err := client.ScriptLoad(ctx, driver.text).Err()

@@ -97,8 +97,6 @@ func (l *lane) gather(batch []*call, first *call, needed time.Duration) []*call 
 
 // send asks Redis about a batch in one round trip, and answers its takes. It reports whether the connection is still good.
 func (l *lane) send(ctx context.Context, client *redis.Client, batch []*call) (good bool) {
-	ctx, cancel := context.WithTimeout(ctx, max(patience, l.server.store.timeout))
-	defer cancel()
 	good = true
 	var forgotten []*shared
 	for _, c := range pipeline(ctx, client, join(batch), false) {

@@ -19,7 +19,7 @@ func together(t *testing.T, client *redis.Client, takes ...[]Hit) (decisions [][
 	var batch []*call
 	for _, hits := range takes {
 		c := s.command(driver, 0, hits, words{}, time.Now())
-		batch = append(batch, &call{command: c, deadline: time.Now().Add(time.Minute), done: make(chan struct{})})
+		batch = append(batch, &call{command: c, deadline: time.Now().Add(time.Minute), done: make(chan struct{}, 1)})
 	}
 	commands := pipeline(context.Background(), client, join(batch), true)
 	if len(commands) != 1 {
