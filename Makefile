@@ -28,6 +28,10 @@ test: ## run every test, through a real Envoy and a real Redis
 	@scripts/test-tools
 	@RATELIMITD_ENVOY=$$(scripts/envoy) CGO_ENABLED=1 go test -race -timeout 10m ./...
 
+.PHONY: test-long
+test-long: test ## run every test, then the long forms, about a quarter of an hour, and print their figures
+	@scripts/test-long
+
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l cmd internal lua test)" || { gofmt -l cmd internal lua test; exit 1; }

@@ -13,7 +13,7 @@ local function heed_ban(key, now, ban, starts, remaining, wait, keep)
   end
   if ends > now then
     if remaining >= 0 then wait = 0 end
-    remaining = -3
+    remaining = now - ends - 16
   elseif remaining == -1 and starts then
     ends, written = now + ban, false
   else

@@ -10,6 +10,7 @@
 --   0 units   4 the Unix second in which their window began   8 its length in seconds
 --
 -- Returns remaining and reset or wait, then what to write, all as driver.lua says; -4 if now lies in none of the windows.
+-- It is -4 too if the clock has stepped back into the last of them, and the units are counted in the one after it.
 local function calendar_window(key, now, _, _, quota, cost, windows, counted)
   local begins, ends, following, last = struct.unpack('>I5I5I5I5', ARGV[1], windows)
   local second = (now - now % 1000) / 1000
@@ -28,12 +29,13 @@ local function calendar_window(key, now, _, _, quota, cost, windows, counted)
     count, began, length = struct.unpack('>I4I4I4', state)
     if second >= began + length or second < began and began ~= ends then
       count = 0 -- its time is over, or the clock has stepped back by more than a window
-    elseif began == begins and length == ends - begins then
-      whole = false
-    elseif second < began then -- the clock has stepped back behind the counted window
-      ends, whole = began + length, false
     else
-      carried = true -- what was counted in another calendar's window falls into the present one
+      if second < began then -- the clock has stepped back behind the counted window
+        if not following then return -4 end
+        begins, ends = ends, following
+      end
+      carried = began ~= begins or length ~= ends - begins -- from another calendar's window into this one
+      whole = carried
     end
   end
 

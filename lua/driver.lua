@@ -26,7 +26,7 @@
 --                          counted, what is left and the ms after which the same hit passes again, 0 if it would now.
 --   -1, wait               refused: the ms after which the hit passes if nothing else is spent
 --   -2, 0                  refused: the hit can never pass
---   -3, wait               refused, because the bucket is banned
+--   -16 - n, wait          refused, because the bucket is banned for n more ms
 -- and instead of the first of a request of which nothing was decided:
 --   -4, now                now lies in none of a calendar's windows
 --   -5, cause              if there are other requests: Redis refused a command, 1 for want of memory, 2 because it is read-only,
@@ -127,7 +127,7 @@ local function take(i, last, offset, now, reply, refused)
       local size = redis.call('STRLEN', key)
       redis.call('SETRANGE', key, size % 4 > 0 and size - 6 or size, struct.pack('>I6', ends))
     end
-    if counted and (held_back or remaining == -1 or remaining == -3) then
+    if counted and (held_back or remaining < 0 and remaining ~= -2) then
       local left, rest = decide(key, now, tick, window, quota, cost, burst)
       wait = left < 0 and rest or 0
       if remaining < 0 and wait < ends - now then wait = ends - now end

@@ -2,7 +2,8 @@
 -- than is still owed, so that it makes no room which the hits did not take; less, where that cannot be told.
 --
 -- KEYS[i]  the bucket of hit i
--- ARGV[1]  the request, as driver.lua was given it; none of its hits counted when refused
+-- ARGV[1]  the request, as driver.lua was given it; none of its hits counted when refused, and their quota the largest under
+--          which any hit has spent since
 -- ARGV[2]  now in ms since the Unix epoch; empty, the clock of Redis
 -- ARGV[3]  when they were spent: the now that driver.lua replied with
 --

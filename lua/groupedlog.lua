@@ -36,10 +36,11 @@ local function grouped_log(key, now, tick, window, quota, cost, _, counted)
     units, tail, others, size = 0, 0, 0, 0
   end
 
-  -- Skip the groups that have left the window, of which the newest is none, and those that must make room.
+  -- Skip the groups that have left the window, of which the newest is none, those of which all was given back, and those that
+  -- must make room.
   local refused = false
   while others > 0 do
-    if (t - oldest) % M < window then
+    if (t - oldest) % M < window and oldest_units > 0 then
       if not counted or total + cost - oldest_units < quota then break end
       refused = true
     end

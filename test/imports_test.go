@@ -20,6 +20,7 @@ var mayImport = map[string]string{
 	"lua":              "",
 	"test/accuracy":    "internal/limiter",
 	"test/harness":     "",
+	"test/history":     "",
 	"test/upstream":    "",
 }
 

@@ -263,11 +263,11 @@ func paths(t testing.TB, texts ...string) rules.Match {
 }
 
 func logLimit(quota uint32, window time.Duration) limiter.Limit {
-	return limiter.Limit{Algorithm: limiter.SlidingLog, Quota: quota, Window: window, Tick: limiter.TickFor(quota, window)}
+	return limiter.Limit{Algorithm: limiter.SlidingLog, Quota: quota, Window: window, Tick: limiter.TickFor(quota, window, 0)}
 }
 
 func bucketLimit(quota uint32, window time.Duration, burst uint32) limiter.Limit {
-	return limiter.Limit{Algorithm: limiter.TokenBucket, Quota: quota, Window: window, Burst: burst, Tick: limiter.TickFor(burst, window)}
+	return limiter.Limit{Algorithm: limiter.TokenBucket, Quota: quota, Window: window, Burst: burst, Tick: limiter.TickFor(burst, window, 0)}
 }
 
 // dayLimit is of a day of the calendar.

@@ -48,7 +48,7 @@ func TestTheRefusingRuleIsNamed(t *testing.T) {
 
 // D118: who is banned can tell why, and so can the operator.
 func TestARefusalByABanSaysSo(t *testing.T) {
-	f := newFixture(t, scriptedStore{"a": {Banned: true, RetryAfter: time.Minute}}, bothFamilies,
+	f := newFixture(t, scriptedStore{"a": {BanLeft: time.Minute, RetryAfter: time.Minute}}, bothFamilies,
 		rules.Rule{Name: "a", Limit: logLimit(20, 10*time.Second), Cost: 1, Ban: time.Minute})
 	got := f.check(get("/"))
 	want := map[string]any{"decision": "deny", "reason": "ban", "rule": "a", "remaining": 0.0, "retry_after_s": 60.0}

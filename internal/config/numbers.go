@@ -102,7 +102,7 @@ func setTicks(r *rules.Rule) {
 	for i := range r.Overrides {
 		capacity = max(capacity, r.Overrides[i].Limit.Capacity())
 	}
-	r.Limit.Tick = limiter.TickFor(capacity, r.Limit.Window)
+	r.Limit.Tick = limiter.TickFor(capacity, r.Limit.Window, r.Ban)
 	if r.Limit.Algorithm == limiter.CalendarWindow { // it multiplies nothing, and no change of quota may change its tick
 		r.Limit.Tick = time.Second
 	}

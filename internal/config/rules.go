@@ -129,7 +129,6 @@ func (f fields) spend(r *rules.Rule) []fields {
 	burst := f.limit(&r.Limit)
 	f.cost(r.Limit.Algorithm, &r.Cost, &r.CostFrom)
 	overrides := f.overrides(r, burst)
-	setTicks(r)
 	if v, ok := f.get("on_missing_key"); ok {
 		i, _ := v.choice(missingKeys)
 		r.OnMissingKey = rules.MissingKey(i)
@@ -142,5 +141,6 @@ func (f fields) spend(r *rules.Rule) []fields {
 		r.CountDenied = i == 1
 	}
 	f.length("ban", "a length of time like 15m", 0, limiter.MaxBan, &r.Ban)
+	setTicks(r)
 	return overrides
 }

@@ -10,7 +10,7 @@ import (
 // refusal is a decision as a test wants it.
 func refusal(t *testing.T, what string, d Decision, wait time.Duration, banned bool) {
 	t.Helper()
-	if d.Allowed || d.RetryAfter != wait || d.Banned != banned {
+	if d.Allowed || d.RetryAfter != wait || d.BanLeft > 0 != banned {
 		t.Fatalf("%s: %+v, want a wait of %v, banned %v", what, d, wait, banned)
 	}
 }
@@ -78,6 +78,29 @@ func TestAShorterBanActsAtOnceAndNoneLiftsIt(t *testing.T) {
 	})
 }
 
+// Ticks are counted modulo 2^32, and 2^32 ms are 50 days.
+func TestWhoWaitsOutALongBanPasses(t *testing.T) {
+	overAlgorithms(t, func(t *testing.T, s Store, c *clock, a Algorithm) {
+		for i, days := range []time.Duration{30, 45, 50, 366} {
+			for j, window := range []time.Duration{4 * time.Hour, 7 * 24 * time.Hour} {
+				h := hitOf(uint64(a)<<16+uint64(i)<<8+uint64(j), limitOf(a, 5, window), 1)
+				h.Ban = days * 24 * time.Hour
+				if a != CalendarWindow {
+					h.Limit.Tick = TickFor(h.Limit.Capacity(), window, h.Ban)
+				}
+				for range 5 {
+					mustTake(t, s, h)
+				}
+				d := mustTake(t, s, h)[0]
+				c.advance(d.RetryAfter)
+				if again := mustTake(t, s, h)[0]; d.Allowed || !again.Allowed {
+					t.Errorf("window %v, after a ban of %v: %+v", window, d.RetryAfter, again)
+				}
+			}
+		}
+	})
+}
+
 // D118
 func TestABanSurvivesARestartOfTheDaemon(t *testing.T) {
 	url := harness.Redis(t).URL
@@ -87,7 +110,7 @@ func TestABanSurvivesARestartOfTheDaemon(t *testing.T) {
 	mustTake(t, first, h)
 	mustTake(t, first, h)
 	_ = first.Close()
-	if d := mustTake(t, newRedisStore(t, url, nil), h)[0]; !d.Banned || d.RetryAfter < 59*time.Minute {
+	if d := mustTake(t, newRedisStore(t, url, nil), h)[0]; d.BanLeft == 0 || d.RetryAfter < 59*time.Minute {
 		t.Errorf("%+v", d)
 	}
 }

@@ -67,7 +67,7 @@ func decide(h *Hit, b bucket, now int64) Decision {
 	switch {
 	case e.ban > now:
 		e.ban = min(e.ban, now+ban) // it may have been longer, or the clock has stepped back
-		d = Decision{Banned: true, RetryAfter: d.RetryAfter}
+		d = Decision{BanLeft: e.banned(now), RetryAfter: d.RetryAfter}
 	case !d.Allowed && !h.Shadow && h.Cost > 0:
 		e.ban = now + ban
 	default:
@@ -87,7 +87,7 @@ func settle(h *Hit, b bucket, held bool, now int64, d *Decision) {
 			count(h, b, l, now, d)
 		}
 	case d.RetryAfter == Never:
-	case d.Banned && b.look(l, h.Cost, now).Allowed:
+	case d.BanLeft > 0 && b.look(l, h.Cost, now).Allowed:
 		b.held().keep(l, d.RetryAfter.Milliseconds(), now)
 	case !d.Allowed:
 		b.refuse(l, d.RetryAfter, now)

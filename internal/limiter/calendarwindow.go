@@ -16,7 +16,8 @@ type span struct {
 	carried    bool // counted in another calendar's window
 }
 
-// at reads the count at now. Units of another calendar's window that has not ended are carried over into the present window.
+// at reads the count at now. Units of another calendar's window that has not ended are carried over into the present window,
+// or into the next one if they were counted there.
 func (s *calendarWindow) at(l law, now int64) span {
 	begin, end := l.calendar.Around(time.UnixMilli(now))
 	present := span{begin: begin.Unix(), end: end.Unix()}
@@ -24,10 +25,10 @@ func (s *calendarWindow) at(l law, now int64) span {
 	case second >= s.end || second < s.begin && s.begin != present.end:
 		return present // its time is over, or the clock has stepped back by more than a window
 	case second < s.begin: // the clock has stepped back behind the counted window
-		present = span{begin: s.begin, end: s.end}
-	default:
-		present.carried = s.begin != present.begin || s.end != present.end
+		begin, end = l.calendar.Around(end)
+		present = span{begin: begin.Unix(), end: end.Unix()}
 	}
+	present.carried = s.begin != present.begin || s.end != present.end
 	present.units = int64(s.units)
 	return present
 }

@@ -103,3 +103,28 @@ func TestADaemonWhoseClockIsWrongAsksForTheRightWindow(t *testing.T) {
 	}
 	expect(t, "the rule beside, spent twice", mustTake(t, s, hitOf(2, limitOf(SlidingLog, 9, time.Minute), 0))[0], true, 7)
 }
+
+// D69, D92
+func TestAClockThatStepsBackIntoAnotherCalendarWaitsForThatOnesBoundary(t *testing.T) {
+	overStores(t, func(t *testing.T, s Store, c *clock) {
+		week, day := calendarLimit(10, Week, "UTC"), calendarLimit(10, Day, "UTC")
+		c.ms.Store(at("2030-05-20 00:00:01").UnixMilli()) // a Monday
+		mustTake(t, s, hitOf(1, week, 10))
+		c.advance(-2 * time.Second)
+		refusal(t, "two seconds back", mustTake(t, s, hitOf(1, day, 1))[0], 24*time.Hour+time.Second, false)
+		c.advance(24*time.Hour + time.Second)
+		expect(t, "the next day", mustTake(t, s, hitOf(1, day, 1))[0], true, 9)
+	})
+}
+
+// TestAClockThatStepsBackIsAskedAgain has the counted window behind those that the daemon knows of.
+func TestAClockThatStepsBackIsAskedAgain(t *testing.T) {
+	c, l := newClock(), calendarLimit(2, Day, "UTC")
+	s := newRedisStore(t, harness.Redis(t).URL, c)
+	_, midnight := l.Calendar.Around(time.Now().Add(24 * time.Hour))
+	c.ms.Store(midnight.UnixMilli())
+	expect(t, "a take", mustTake(t, s, hitOf(1, l, 1))[0], true, 1)
+	c.advance(-time.Second)
+	expect(t, "a second back", mustTake(t, s, hitOf(1, l, 1))[0], true, 0)
+	refusal(t, "a third", mustTake(t, s, hitOf(1, l, 1))[0], 24*time.Hour+time.Second, false)
+}

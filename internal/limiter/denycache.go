@@ -25,8 +25,7 @@ const maxRemembered = time.Second
 // most a second, counted from when the take was sent. It forgets by itself, and needs 26 MB at most.
 //
 // Hits that are spent in a refused request too, shadow hits and those with CountDenied, are still taken from the store, and
-// the whole request is when one of its hits might start a ban. When a ban that another daemon has started ends while the limit
-// is still exhausted, the next one may begin a second late: the store does not say how much of a ban is left.
+// the whole request is when one of its hits might start a ban.
 type DenyCache struct {
 	next    Store
 	timeout time.Duration
@@ -66,7 +65,7 @@ func (c *DenyCache) elapsed() time.Duration { return c.now().Sub(c.start) }
 
 // Take implements Store. Of a request that is refused from memory the enforced hits of which nothing is remembered are
 // Skipped, and so are those that are taken all the same if the store fails. A request whose remembered refusal has run out
-// while another asks about it waits for that answer, within the budget.
+// while another asks about it waits for that answer, for half the budget: then it asks for itself.
 func (c *DenyCache) Take(ctx context.Context, hits []Hit) ([]Decision, error) {
 	var late *time.Timer
 	for {
@@ -82,7 +81,7 @@ func (c *DenyCache) Take(ctx context.Context, hits []Hit) ([]Decision, error) {
 		if late == nil {
 			now := time.Now()
 			left := budget(ctx, now, c.timeout)
-			late = time.NewTimer(left)
+			late = time.NewTimer(left / 2)
 			defer late.Stop()
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithDeadline(ctx, now.Add(left)) // what comes after the wait has the same budget
@@ -91,7 +90,7 @@ func (c *DenyCache) Take(ctx context.Context, hits []Hit) ([]Decision, error) {
 		select {
 		case <-changed:
 		case <-late.C:
-			return nil, context.DeadlineExceeded
+			return c.ask(ctx, hits, nil)
 		}
 	}
 }
@@ -148,7 +147,7 @@ func refuse(hits []Hit, found []*remembered, now time.Duration) []Decision {
 		case hits[i].hopeless():
 			decisions[i].RetryAfter = Never
 		case r.believed(now):
-			decisions[i] = Decision{RetryAfter: r.ends - now, Banned: r.banned}
+			decisions[i] = Decision{RetryAfter: r.ends - now, BanLeft: max(0, r.banEnds-now)}
 		default:
 			decisions[i].Skipped = true
 		}

@@ -110,7 +110,7 @@ func TestFewAskMoreThanMayPass(t *testing.T) {
 		places := 5
 		c := gather(func(Hit) Decision { // the script holds its lock
 			if places--; places >= 0 {
-				return Decision{Allowed: true}
+				return Decision{Allowed: true, Remaining: uint32(places)}
 			}
 			return Decision{RetryAfter: time.Minute}
 		}, nil)
@@ -135,16 +135,35 @@ func TestAfterAnErrorAllAskForThemselves(t *testing.T) {
 	})
 }
 
-// Also if the time is up only after the wait, in the store.
-func TestWhoWaitsIsAnsweredWithinItsBudget(t *testing.T) {
+func TestWhoHasWaitedForHalfItsBudgetAsksForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := gather(refusing(nil), nil)
-		time.Sleep(DefaultRedisTimeout - time.Millisecond)
-		c.letThrough(1)
-		c.expect(t, "just before", 1, 0, 0)
+		time.Sleep(DefaultRedisTimeout/2 - time.Millisecond)
+		synctest.Wait()
+		if n := c.gate.inside.Load(); n != 1 {
+			t.Errorf("%d ask just before, want one", n)
+		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		c.expect(t, "when the time is up", 1, 0, crowdSize-1)
+		if n := c.gate.inside.Load(); n != crowdSize {
+			t.Errorf("%d ask then, want all", n)
+		}
+		c.letThrough(crowdSize)
+		c.expect(t, "in the end", crowdSize, 0, 0)
+	})
+}
+
+// A client that has much room again must not be kept waiting until it counts as unlucky.
+func TestManyAskAtOnceWhenManyMayPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := gather(func(Hit) Decision { return Decision{Allowed: true, Remaining: 1000} }, nil)
+		c.letThrough(1)
+		c.expect(t, "the first", 1, 0, 0)
+		if n := c.gate.inside.Load(); n != crowdSize-1 {
+			t.Errorf("then %d ask at once, want the others", n)
+		}
+		c.letThrough(crowdSize)
+		c.expect(t, "in the end", crowdSize, 0, 0)
 	})
 }
 

@@ -31,8 +31,8 @@ func randomRules(r *rand.Rand, n int) []trialRule {
 			return l
 		}
 		rules[i] = trialRule{limit: limit(), other: limit(), shadow: r.IntN(5) == 0, countDenied: r.IntN(5) == 0}
-		if r.IntN(3) == 0 { // a ban is shorter than what is surely remembered of it
-			rules[i].ban = time.Duration(1+r.IntN(8)) * 200 * time.Millisecond
+		if r.IntN(3) == 0 {
+			rules[i].ban = time.Duration(1+r.IntN(8)) * []time.Duration{200 * time.Millisecond, 3 * time.Second}[r.IntN(2)]
 		}
 	}
 	return rules

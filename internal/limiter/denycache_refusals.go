@@ -31,10 +31,9 @@ type remembered struct {
 
 	until   time.Duration // until when it is believed
 	ends    time.Duration // until when a client has to wait, seen from when the reply came: never too early
-	banEnds time.Duration // when the bucket's ban ends at the soonest; 0 if that is not known, or there is none
-	banned  bool
+	banEnds time.Duration // when the bucket's ban ends at the soonest; 0 if there is none
 
-	// When it has run out, width takes may ask the store at the same time: one, and one more after each that is allowed.
+	// When it has run out, width takes may ask the store at the same time: one, and then as many as may pass, and one more.
 	asking, width int
 	changed       chan struct{} // closed when one of them has its answer; nil if nobody waits for that
 
@@ -90,14 +89,14 @@ func (s *refusals) find(h *Hit) *remembered {
 	return nil
 }
 
-// learn takes in what the store said of a hit that was sent at one time and answered at another. If it is allowed, those who
-// wait for the lead may ask in greater numbers. Of a bucket that was spent from under other numbers, as an override has them,
+// learn takes in what the store said of a hit that was sent at one time and answered at another. If it is allowed, as many of
+// those who wait for the lead may ask at once as may pass, and one more. Of a bucket that was spent from under other numbers, as an override has them,
 // nothing more is known: it may have been refilled faster.
 func (s *refusals) learn(h *Hit, d Decision, sent, came time.Duration, lead *remembered) {
 	if d.Allowed {
 		s.forget(h.Key, func(r *remembered) bool {
 			if r == lead && r.of(h) {
-				r.width++
+				r.width = 1 + int(min(d.Remaining/max(h.Cost, 1), maxAsking))
 				return r.width > maxAsking
 			}
 			return r.limit != h.Limit || r.of(h)
@@ -106,11 +105,11 @@ func (s *refusals) learn(h *Hit, d Decision, sent, came time.Duration, lead *rem
 	}
 	fresh := remembered{
 		key: h.Key, limit: h.Limit, cost: h.Cost, ban: h.Ban,
-		ends: came + d.RetryAfter, banned: d.Banned || h.bans(), width: 1,
+		ends: came + d.RetryAfter, banEnds: banEnds(h, d, sent), width: 1,
 	}
 	// The bucket counts from the beginning of its present tick.
 	fresh.until = sent + min(d.RetryAfter+time.Millisecond-h.Limit.tick(), maxRemembered)
-	if fresh.banEnds = s.banEnds(h, d, sent); fresh.banEnds > 0 {
+	if fresh.banEnds > 0 {
 		fresh.until = min(fresh.until, fresh.banEnds) // the refusal after it starts the next one
 	}
 	s.forget(h.Key, func(r *remembered) bool { return r.of(h) })
@@ -119,23 +118,15 @@ func (s *refusals) learn(h *Hit, d Decision, sent, came time.Duration, lead *rem
 	}
 }
 
-// banEnds is when the ban of a bucket that has refused a hit ends at the soonest; 0 if that is not known, or no refusal of such
-// a hit starts a ban.
-func (s *refusals) banEnds(h *Hit, d Decision, sent time.Duration) (ends time.Duration) {
+// banEnds is when the ban of a bucket that has refused a hit ends at the soonest; 0 if there is none.
+func banEnds(h *Hit, d Decision, sent time.Duration) time.Duration {
 	switch {
-	case !h.bans():
-		return 0
-	case !d.Banned:
+	case d.BanLeft > 0:
+		return sent + d.BanLeft
+	case h.bans():
 		return sent + h.Ban
 	}
-	for _, list := range [...]*remembered{s.recent[h.Key], s.older[h.Key]} {
-		for r := list; r != nil; r = r.next {
-			if r.ban == h.Ban && r.banEnds > sent {
-				ends = max(ends, r.banEnds)
-			}
-		}
-	}
-	return ends
+	return 0
 }
 
 func (s *refusals) add(r *remembered) {

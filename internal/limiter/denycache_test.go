@@ -196,7 +196,7 @@ func TestAHitThatMayStartABanIsAlwaysAsked(t *testing.T) {
 	s.calls()
 	c.advance(299 * time.Millisecond)
 	got := mustTake(t, cache, refused, banning)
-	if s.calls() != 0 || !got[1].Banned || got[0].Banned || got[0].Allowed || got[1].Allowed {
+	if s.calls() != 0 || got[1].BanLeft == 0 || got[0].BanLeft > 0 || got[0].Allowed || got[1].Allowed {
 		t.Errorf("while the ban lasts: %+v", got)
 	}
 	c.advance(time.Millisecond)

@@ -150,6 +150,57 @@ func TestAGroupedLogGivesBackToTheGroupThatHoldsTheHit(t *testing.T) {
 	}
 }
 
+func TestAGroupOfWhichAllWasGivenBackIsNoGroup(t *testing.T) {
+	s := &retracting{t: t, client: harness.Redis(t).Client(), key: "k", now: aligned, limit: limitOf(GroupedLog, 3, time.Minute)}
+	_, packed := s.take(1)
+	s.now += 1000
+	s.take(1)
+	s.giveBack(owedHit{packed, 1, aligned})
+	if d, _ := s.take(0); d.Remaining != 2 || d.ResetAfter != time.Minute {
+		t.Errorf("%s, want 2 left and more in a minute, when the only unit leaves", brief(d))
+	}
+	packed = appendRequest(nil, []Hit{{Limit: s.limit, Cost: 2, CountDenied: true}}, time.UnixMilli(s.now), 0)
+	reply, err := s.client.Eval(context.Background(), lua.Driver, []string{s.key}, packed, s.now).Int64Slice()
+	if err != nil || reply[0] != 0 {
+		t.Errorf("a counted hit that fits: %v, %v", reply, err)
+	}
+}
+
+func TestASlidingCounterGivesBackToTheWindowBefore(t *testing.T) {
+	s := &retracting{t: t, client: harness.Redis(t).Client(), key: "k", now: aligned + 50_000, limit: limitOf(SlidingCounter, 10, time.Minute)}
+	_, packed := s.take(6)
+	at := s.now
+	s.now += 10_000 // where the next window begins, in which all of it still counts
+	s.take(1)
+	if d, _ := s.take(0); d.Remaining != 3 {
+		t.Errorf("before: %s", brief(d))
+	}
+	if units := s.giveBack(owedHit{packed, 6, at}); units != 6 {
+		t.Errorf("%d units, want 6", units)
+	}
+	if d, _ := s.take(0); d.Remaining != 9 {
+		t.Errorf("then: %s", brief(d))
+	}
+}
+
+// An override may have refilled the bucket faster than the hit's own limit does.
+func TestATokenBucketGivesBackNoMoreThanTheFastestRefillHasLeft(t *testing.T) {
+	slow := Limit{Algorithm: TokenBucket, Quota: 10, Window: time.Second, Burst: 20}
+	fast := slow
+	fast.Quota = 1000
+	s := &retracting{t: t, client: harness.Redis(t).Client(), key: "k", now: aligned, limit: slow}
+	s.take(20)
+	s.now += 20
+	s.limit = fast
+	if d, _ := s.take(20); !d.Allowed {
+		t.Fatal("the bucket is not full again")
+	}
+	packed := appendRequest(nil, []Hit{{Limit: fast, Cost: 20}}, time.Time{}, 0) // as spread packs it, with the fastest quota
+	if units := s.giveBack(owedHit{packed, 20, aligned}); units != 0 {
+		t.Errorf("%d units, but all had come back by themselves", units)
+	}
+}
+
 func TestWhatAGroupedLogGivesBackMakesNoOtherRoom(t *testing.T) {
 	client := harness.Redis(t).Client()
 	for seed := range uint64(60) {

@@ -27,6 +27,9 @@ type Hit struct {
 	// Ban is for how long the bucket refuses every hit once it has refused this one: 0 … MaxBan, whole milliseconds. Only an
 	// enforced hit that spends something starts a ban, and nothing prolongs one. 0 neither bans nor heeds a ban.
 	Ban time.Duration
+	// Fastest is the largest quota under which other hits spend from the bucket, where that is above the Limit's own: what was
+	// spent from a token bucket may have refilled so fast when it is given back. 0 is none.
+	Fastest uint32
 	// Tag decides where in a Redis Cluster the bucket lies: buckets of one tag lie together. It is a part of the bucket's
 	// name there, and unused elsewhere.
 	Tag uint32
@@ -52,8 +55,8 @@ type Decision struct {
 	// RetryAfter is the wait after which the same hit passes if nothing else is spent. Never when it can never pass. 0 when
 	// allowed, unless the take was refused and the hit is CountDenied: then it was spent, and may have to wait to pass again.
 	RetryAfter time.Duration
-	// Banned says that the bucket was banned before the hit came, and refused it for that.
-	Banned bool
+	// BanLeft is how much longer the bucket refuses everything, if it was banned before the hit came; else 0.
+	BanLeft time.Duration
 	// Skipped says that the bucket was not asked, because the take was refused without it. The rest is zero then.
 	Skipped bool
 }

@@ -69,7 +69,7 @@ func run(t *testing.T, l Limit, rows []row) {
 func every(quota uint32, window time.Duration) []Limit {
 	var limits []Limit
 	for i := range Algorithms {
-		l := Limit{Algorithm: Algorithm(i + 1), Quota: quota, Window: window, Tick: TickFor(quota, window)}
+		l := Limit{Algorithm: Algorithm(i + 1), Quota: quota, Window: window, Tick: TickFor(quota, window, 0)}
 		if l.Algorithm == TokenBucket {
 			l.Burst = quota
 		}

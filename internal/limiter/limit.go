@@ -108,11 +108,13 @@ func (l Limit) tick() time.Duration {
 
 // TickFor returns the smallest tick of 1, 10, 100 … ms with which the window is at most 2^30 ticks and capacity·window is
 // below 2^51, so that every product the algorithms form is exact in a double, which is what Lua has. capacity is the
-// largest quota or burst that the bucket will ever be asked for.
-func TickFor(capacity uint32, window time.Duration) time.Duration {
+// largest quota or burst that the bucket will ever be asked for. A ban keeps a bucket for longer than its window: with that too
+// it lives for at most 2^31 ticks, so that a tick modulo 2^32 is never taken for another.
+func TickFor(capacity uint32, window, ban time.Duration) time.Duration {
 	for tick := time.Millisecond; ; tick *= 10 {
 		w := ceilDiv(uint64(window), uint64(tick))
-		if hi, lo := bits.Mul64(uint64(capacity), w); w <= 1<<30 && hi == 0 && lo < 1<<51 {
+		hi, lo := bits.Mul64(uint64(capacity), w)
+		if w <= 1<<30 && hi == 0 && lo < 1<<51 && ceilDiv(uint64(ban), uint64(tick))+2*w <= 1<<31 {
 			return tick
 		}
 	}

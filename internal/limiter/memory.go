@@ -90,7 +90,7 @@ func (m *Memory) Take(_ context.Context, hits []Hit) ([]Decision, error) {
 
 	m.asked, m.buckets = m.asked[:0], m.buckets[:0]
 	for i := range hits {
-		e, b := m.find(&hits[i])
+		e, b := m.find(&hits[i], now)
 		m.asked, m.buckets = append(m.asked, e), append(m.buckets, b)
 	}
 	take(hits, m.buckets, now, decisions)
@@ -101,11 +101,14 @@ func (m *Memory) Take(_ context.Context, hits []Hit) ([]Decision, error) {
 }
 
 // find returns the hit's entry, nil if there is none, and its bucket, nil if the hit needs none.
-func (m *Memory) find(h *Hit) (*entry, bucket) {
+func (m *Memory) find(h *Hit, now int64) (*entry, bucket) {
 	if h.untouched() {
 		return nil, nil
 	}
 	if e := m.entries[h.Key]; e != nil {
+		if e.bucket.held().ends <= now { // not swept yet
+			e.bucket = newBucket(h.Limit.Algorithm)
+		}
 		return e, e.bucket
 	}
 	return nil, newBucket(h.Limit.Algorithm)

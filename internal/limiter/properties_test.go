@@ -28,7 +28,7 @@ func drawLimit(t *rapid.T, a Algorithm) Limit {
 		l.Burst = rapid.OneOf(small, rapid.Uint32()).Draw(t, "burst")
 		l.Burst = uint32(max(1, min(float64(l.Burst), longest/2)))
 	}
-	l.Tick = TickFor(max(l.Quota, l.Burst), l.Window)
+	l.Tick = TickFor(max(l.Quota, l.Burst), l.Window, 0)
 	return l
 }
 
@@ -53,6 +53,14 @@ func drawPause(t *rapid.T, l Limit) int64 {
 	).Draw(t, "pause")
 }
 
+// kept is what a store has of a bucket at that instant: a new one once it has expired.
+func kept(b bucket, a Algorithm, now int64) bucket {
+	if ends := b.held().ends; ends != 0 && ends <= now {
+		return newBucket(a)
+	}
+	return b
+}
+
 // schedule takes hits from a new bucket under one limit, at times that only grow, and shows each to check: the bucket as it
 // was after the hit.
 func schedule(t *rapid.T, l Limit, check func(b bucket, cost uint32, now int64, d Decision)) {
@@ -60,6 +68,7 @@ func schedule(t *rapid.T, l Limit, check func(b bucket, cost uint32, now int64, 
 	for range rapid.IntRange(1, 60).Draw(t, "hits") {
 		now += drawPause(t, l)
 		cost := drawCost(t, l)
+		b = kept(b, l.Algorithm, now)
 		check(b, cost, now, takeOne(b, l, cost, now))
 	}
 }
@@ -102,6 +111,7 @@ func TestAClientThatWaitsAsToldPassesAndNotATickEarlier(t *testing.T) { // D25
 				}
 			}
 			cost := min(drawCost(t, l), l.Capacity())
+			b = kept(b, l.Algorithm, now)
 			d := takeOne(b, l, cost, now)
 			units, wait := uint32(need(cost)), d.RetryAfter
 			if d.Allowed {

@@ -48,7 +48,7 @@ type Redis struct {
 	log     *zap.Logger
 
 	servers  servers
-	ready    atomic.Bool           // each server has answered once
+	ready    atomic.Bool           // a server has answered once
 	answered atomic.Int64          // takes that Redis answered since the last report
 	failed   atomic.Int64          // takes that it did not
 	trouble  atomic.Pointer[error] // why the last of those failed, or the last attempt to connect
@@ -143,8 +143,8 @@ func budget(ctx context.Context, now time.Time, timeout time.Duration) time.Dura
 	return min(timeout, left-min(left/8, callerMargin))
 }
 
-// Ready reports whether each server that holds buckets has answered once and was given the scripts. It stays true when one
-// is lost.
+// Ready reports whether a server that holds buckets has answered once and was given the scripts, and the others were tried. It
+// stays true when all are lost.
 func (s *Redis) Ready() bool {
 	if !s.ready.Load() && s.servers.greeted() {
 		s.ready.Store(true)

@@ -116,6 +116,7 @@ func TestARedisCluster(t *testing.T) {
 	t.Run("wants no more rights than documented", func(t *testing.T) { clusterRights(t, c) })
 	t.Run("keeps the limits while a slot moves", func(t *testing.T) { movingSlot(t, c, 1) })
 	t.Run("keeps all limits of a take while its slot moves", func(t *testing.T) { movingSlot(t, c, 2) })
+	t.Run("gets back what was spent while the slot moves", func(t *testing.T) { giveBackToAMovingSlot(t, c) })
 	t.Run("is followed through a failover by command", func(t *testing.T) { commandedFailover(t, c) })
 	t.Run("loses only the slots of a master that dies", func(t *testing.T) { deadMaster(t, c) })
 	t.Run("loses only the slots of a master that stalls", func(t *testing.T) { stalledMaster(t, c) })

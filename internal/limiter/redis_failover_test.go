@@ -1,7 +1,7 @@
 package limiter
 
 import (
-	"os"
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,7 +11,7 @@ import (
 // TestWhatAFailoverLoses measures, several times for each way in which a master is replaced under full load, what was admitted
 // above the quota because units that the old master had counted were not copied yet, and for how long takes failed.
 func TestWhatAFailoverLoses(t *testing.T) {
-	if os.Getenv("RATELIMITD_LONG") == "" {
+	if !long() {
 		t.Skip("takes minutes: set RATELIMITD_LONG")
 	}
 	c := harness.RedisCluster(t)
@@ -50,8 +50,8 @@ func failoverLoss(t *testing.T, c *harness.ClusterNodes, name string, lose, back
 	awaitTakes(t, counts, 1000)
 	stop()
 	passed, failed := counts.passed.Load(), counts.failed.Load()
-	t.Logf("%s: %d admitted of a quota of %d; no take passed for %v; %d of %d takes failed, the last: %v",
-		name, passed, quota, longest.Round(time.Millisecond), failed, counts.takes.Load(), counts.why())
+	t.Attr("figures", fmt.Sprintf("%s: %d admitted of a quota of %d; no take passed for %v; %d of %d takes failed, the last: %v",
+		name, passed, quota, longest.Round(time.Millisecond), failed, counts.takes.Load(), counts.why()))
 	if passed < quota-failed || passed > quota+quota/3 {
 		t.Errorf("%s: %d admitted of a quota of %d", name, passed, quota)
 	}

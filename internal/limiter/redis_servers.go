@@ -178,10 +178,18 @@ func (v *servers) answer(now time.Time) bool {
 	return len(owners) > 0 && !slices.ContainsFunc(owners, func(s *server) bool { return !s.answers(now) })
 }
 
-// greeted reports whether all of them have answered once.
+// greeted reports whether one of them has answered, and each was tried. A cluster may lack a master for long: that must not
+// keep daemons from starting.
 func (v *servers) greeted() bool {
 	owners := v.owning()
-	return len(owners) > 0 && !slices.ContainsFunc(owners, func(s *server) bool { return !s.greeted.Load() })
+	for _, s := range owners {
+		select {
+		case <-s.tried:
+		default:
+			return false
+		}
+	}
+	return slices.ContainsFunc(owners, func(s *server) bool { return s.greeted.Load() })
 }
 
 // close keeps new servers from being made.

@@ -38,7 +38,7 @@ func bySlot(hits []Hit) []part {
 func (p part) apart() []part {
 	parts := make([]part, len(p.hits))
 	for i, hit := range p.hits {
-		parts[i] = part{slot: p.slot, hits: []int{hit}}
+		parts[i] = part{slot: p.slot, hits: []int{hit}, at: p.at}
 	}
 	return parts
 }
@@ -182,6 +182,9 @@ func (t *spread) giveBack(parts []part) {
 	go func() {
 		_, _ = t.each(parts, func(p part) error { // what cannot be given back makes the buckets refuse too early, no more
 			hits := t.of(p)
+			for i := range hits {
+				hits[i].Limit.Quota = max(hits[i].Limit.Quota, hits[i].Fastest)
+			}
 			w := words{spentAt: strconv.FormatInt(p.at, 10)}
 			_, err := t.store.run(t.store.command(giveBack, p.slot, hits, w, time.Now()), deadline)
 			return err
@@ -221,7 +224,7 @@ func (t *spread) settle(parts []part) {
 // unsettled reports whether a refusal of the take is something to the hit: it is counted, or begins a ban.
 func (t *spread) unsettled(hit int) bool {
 	h, d := t.hits[hit], t.decisions[hit]
-	starts := h.Ban > 0 && !d.Allowed && !d.Banned && !h.Limit.NeverPasses(h.Cost)
+	starts := h.Ban > 0 && !d.Allowed && d.BanLeft == 0 && !h.Limit.NeverPasses(h.Cost)
 	return !h.Shadow && h.Cost > 0 && (h.CountDenied || starts)
 }
 

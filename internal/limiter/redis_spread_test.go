@@ -121,3 +121,66 @@ func spreadFailsHalfWay(t *testing.T, c *harness.ClusterNodes) {
 		t.Fatal(err)
 	}
 }
+
+func giveBackToAMovingSlot(t *testing.T, c *harness.ClusterNodes) {
+	s := newClusterStore(t, c, patient)
+	from, to := c.Master(0), c.Master(slotCount-1)
+	tag := tagOn(t, c, from, 1)
+	slot := int(slotOf(tag))
+	var hits []Hit
+	for n := range uint64(2) {
+		hits = append(hits, tagged(hitOf(30_000+n, limitOf(SlidingLog, 10, time.Hour), 1), tag))
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	_, at, err := s.runDriver(slotOf(tag), hits, words{dated: true}, deadline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.BeginMove(slot, from, to)
+	c.MoveKeys(slot, from, to, 1) // of the two
+	half := &spread{store: s, hits: hits, deadline: deadline}
+	half.giveBack([]part{{slot: slotOf(tag), hits: []int{0, 1}, at: at}})
+	for _, h := range hits {
+		if d := mustTake(t, s, look(h))[0]; d.Remaining != 10 {
+			t.Errorf("%d of 10 left", d.Remaining)
+		}
+	}
+	for c.MoveKeys(slot, from, to, 100) > 0 {
+	}
+	c.EndMove(slot, from, to)
+}
+
+func TestTheLeastQuotaIsTakenFirstAndWhatCanBanLast(t *testing.T) {
+	hits := []Hit{
+		{Limit: Limit{Quota: 5}, Ban: time.Minute}, {Limit: Limit{Quota: 300}}, {Limit: Limit{Quota: 20}}, {Limit: Limit{Quota: 100}},
+		{Limit: Limit{Quota: 7}, Ban: time.Second},
+	}
+	parts := []part{{hits: []int{0}}, {hits: []int{1, 2}}, {hits: []int{3}}, {hits: []int{4}}}
+	slices.SortStableFunc(parts, (&spread{hits: hits}).order)
+	var order []int
+	for _, p := range parts {
+		order = append(order, p.hits[0])
+	}
+	if want := []int{1, 3, 0, 4}; !slices.Equal(order, want) {
+		t.Errorf("taken in the order %v, want %v", order, want)
+	}
+}
+
+// A daemon that starts while a master is away serves the slots of the others.
+func TestAClusterThatLacksAMasterIsReadyOnceAllWereTried(t *testing.T) {
+	s, err := NewRedis(RedisOptions{URL: "redis://127.0.0.1:1", Mode: ModeCluster})
+	if err != nil {
+		t.Fatal(err)
+	}
+	well, away := newServer(s, "well"), newServer(s, "away")
+	s.servers.owners = []*server{well, away}
+	well.greeted.Store(true)
+	close(well.tried)
+	if s.Ready() {
+		t.Error("ready before the second master was tried")
+	}
+	close(away.tried)
+	if !s.Ready() {
+		t.Error("not ready though a master answers")
+	}
+}

@@ -3,13 +3,27 @@ package limiter
 import (
 	"context"
 	"encoding/binary"
+	"flag"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ratelimitd/ratelimitd/test/harness"
 )
+
+// long reports whether the long forms of the tests are to run, as make test-long does.
+func long() bool { return os.Getenv("RATELIMITD_LONG") != "" }
+
+// How many examples of each property are tried, unless the command line says so.
+func init() {
+	checks := "1000"
+	if long() {
+		checks = "60000"
+	}
+	_ = flag.Set("rapid.checks", checks)
+}
 
 // clock is a store's clock in a test: ms since the Unix epoch.
 type clock struct{ ms atomic.Int64 }
@@ -72,7 +86,7 @@ func limitOf(a Algorithm, quota uint32, window time.Duration) Limit {
 	if a == TokenBucket {
 		l.Burst = quota
 	}
-	l.Tick = TickFor(l.Capacity(), window)
+	l.Tick = TickFor(l.Capacity(), window, 0)
 	if a == CalendarWindow {
 		l.Calendar, l.Window, l.Tick = Calendar{Period: Day}, Calendar{Period: Day}.Longest(), time.Second
 	}

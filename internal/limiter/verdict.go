@@ -57,7 +57,7 @@ func Judge(hits []Hit, decisions []Decision) Verdict {
 // RefusalReason says why a bucket refused that hit.
 func RefusalReason(h Hit, d Decision) Reason {
 	switch {
-	case d.Banned:
+	case d.BanLeft > 0:
 		return ReasonBan
 	case h.Limit.Quota == 0:
 		return ReasonLimitZero

@@ -53,13 +53,13 @@ func TestTickForKeepsProductsExactInADouble(t *testing.T) {
 		{1<<32 - 1, time.Hour, 10 * time.Millisecond}, // 2^32 · 3.6 million is above 2^51
 		{1<<32 - 1, MaxWindow, 100 * time.Second},
 	} {
-		got := TickFor(c.capacity, c.window)
+		got := TickFor(c.capacity, c.window, 0)
 		if got != c.want {
-			t.Errorf("TickFor(%d, %v) = %v, want %v", c.capacity, c.window, got, c.want)
+			t.Errorf("TickFor(%d, %v, 0) = %v, want %v", c.capacity, c.window, got, c.want)
 		}
 		w := Limit{Window: c.window, Tick: got}.WindowTicks()
 		if w > 1<<30 || w*uint64(c.capacity) >= 1<<51 {
-			t.Errorf("TickFor(%d, %v): %d ticks are too many", c.capacity, c.window, w)
+			t.Errorf("TickFor(%d, %v, 0): %d ticks are too many", c.capacity, c.window, w)
 		}
 	}
 }

@@ -7,7 +7,8 @@ type position struct {
 	skew    int64  // ticks until it begins, if the clock has stepped back behind it
 }
 
-// windowNumbers is how many windows are told apart by their numbers: many more than pass while a bucket is kept.
+// windowNumbers is how many windows are told apart by their numbers: more than pass while a bucket is kept, but for a ban of just
+// a multiple of so many windows.
 const windowNumbers = 1 << 18
 
 func positionAt(t, window int64) position {

@@ -84,7 +84,7 @@ func appendUint(dst []byte, bytes int, n int64) []byte {
 const (
 	replyRefused = -1
 	replyNever   = -2
-	replyBanned  = -3
+	replyBanned  = -16 // less the ms for which the ban lasts
 	replyOutside = -4
 	replyFailed  = -5
 )
@@ -141,8 +141,10 @@ func decodeReply(hits []Hit, reply []int64) ([]Decision, error) {
 		switch {
 		case remaining == replyNever && ms == 0:
 			d.RetryAfter = Never
-		case (remaining == replyRefused || remaining == replyBanned) && known && ms > 0:
-			d.RetryAfter, d.Banned = wait, remaining == replyBanned
+		case remaining == replyRefused && known && ms > 0:
+			d.RetryAfter = wait
+		case remaining < replyBanned && remaining >= replyBanned-h.Ban.Milliseconds() && known && ms >= replyBanned-remaining:
+			d.RetryAfter, d.BanLeft = wait, time.Duration(replyBanned-remaining)*time.Millisecond
 		case remaining < 0 || remaining > int64(h.Limit.Capacity()) || !known:
 			return nil, fmt.Errorf("script replied (%d, %d) for a hit of rule %q", remaining, ms, h.Rule)
 		case refused && !h.Shadow && h.CountDenied && h.Cost > 0:

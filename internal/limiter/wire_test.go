@@ -37,7 +37,7 @@ func TestABanAndTheWindowsOfACalendarFollowTheHit(t *testing.T) {
 
 func TestAReplyIsReadOnlyIfItCanBeAnAnswer(t *testing.T) {
 	hits := []Hit{
-		{Rule: "a", Limit: Limit{Algorithm: SlidingLog, Quota: 5, Window: time.Minute}, Cost: 1},
+		{Rule: "a", Limit: Limit{Algorithm: SlidingLog, Quota: 5, Window: time.Minute}, Cost: 1, Ban: time.Minute},
 		{Rule: "b", Limit: Limit{Algorithm: SlidingLog, Quota: 0, Window: time.Minute}, Cost: 1},
 	}
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func TestAReplyIsReadOnlyIfItCanBeAnAnswer(t *testing.T) {
 	}{
 		{[]int64{4, 60_000, -2, 0}, []Decision{{Allowed: true, Remaining: 4, ResetAfter: time.Minute}, {RetryAfter: Never}}},
 		{[]int64{-1, 90_000, -2, 0}, []Decision{{RetryAfter: 90 * time.Second}, {RetryAfter: Never}}},
-		{[]int64{-3, 90_000, -2, 0}, []Decision{{RetryAfter: 90 * time.Second, Banned: true}, {RetryAfter: Never}}},
+		{[]int64{-16 - 5000, 90_000, -2, 0}, []Decision{{RetryAfter: 90 * time.Second, BanLeft: 5 * time.Second}, {RetryAfter: Never}}},
 		{[]int64{5, 0, -2, 0}, []Decision{{Allowed: true, Remaining: 5}, {RetryAfter: Never}}},
 		{reply: nil},
 		{reply: []int64{4, 60_000}},
@@ -56,7 +56,9 @@ func TestAReplyIsReadOnlyIfItCanBeAnAnswer(t *testing.T) {
 		{reply: []int64{-1, 120_001, -2, 0}}, // longer than a window and a clock that stepped back by one
 		{reply: []int64{4, -1, -2, 0}},
 		{reply: []int64{-2, 1, -2, 0}},
-		{reply: []int64{-3, 0, -2, 0}},
+		{reply: []int64{-16 - 5000, 4999, -2, 0}},     // the wait is before the end of the ban
+		{reply: []int64{-16 - 60_001, 90_000, -2, 0}}, // longer than the rule's
+		{reply: []int64{-16, 1, -2, 0}},
 		{reply: []int64{4, 0, 0, 1 << 60}},
 	} {
 		got, err := decodeReply(hits, c.reply)

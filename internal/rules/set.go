@@ -21,6 +21,7 @@ type Set struct {
 type compiledRule struct {
 	*Rule
 	keyHead []byte // of a limit rule's keys
+	fastest uint32 // of a token bucket with overrides, the largest quota
 	tagged  bool   // its buckets have tags
 	tagPart int    // as tagPart returns it
 }
@@ -62,11 +63,22 @@ func (s *Set) Rules() []*Rule {
 func (s *Set) add(r *Rule) {
 	compiled := compiledRule{Rule: r}
 	if r.Action == Limit {
-		compiled.keyHead = keyHead(r)
+		compiled.keyHead, compiled.fastest = keyHead(r), fastest(r)
 		compiled.tagged, compiled.tagPart = s.tagged, tagPart(r.Key)
 	}
 	s.index.add(int32(len(s.rules)), &r.Match)
 	s.rules = append(s.rules, compiled)
+}
+
+// fastest is the quota by which the rule's bucket may fill up at the most; 0 if that is the hit's own.
+func fastest(r *Rule) (quota uint32) {
+	if r.Limit.Algorithm == limiter.TokenBucket && len(r.Overrides) > 0 {
+		quota = r.Limit.Quota
+		for i := range r.Overrides {
+			quota = max(quota, r.Overrides[i].Limit.Quota)
+		}
+	}
+	return quota
 }
 
 // Applied is what the rules make of one request.
@@ -144,7 +156,7 @@ func (a *Applied) addLimit(f *facts, r *compiledRule, route string) {
 		a.InvalidCost = append(a.InvalidCost, r.Rule)
 	}
 	a.Hits = append(a.Hits, limiter.Hit{
-		Rule: r.Name, Key: found.key, Limit: numbers.limit, Cost: cost, Shadow: r.Shadow, CountDenied: r.CountDenied, Ban: r.Ban, Tag: found.tag,
+		Rule: r.Name, Key: found.key, Limit: numbers.limit, Cost: cost, Shadow: r.Shadow, CountDenied: r.CountDenied, Ban: r.Ban, Fastest: r.fastest, Tag: found.tag,
 	})
 	a.Rules = append(a.Rules, r.Rule)
 }

@@ -20,7 +20,7 @@ var algorithms = []limiter.Algorithm{
 
 // limitOf is a limit of that many units a window; a token bucket may spend them all at once.
 func limitOf(a limiter.Algorithm, quota int) limiter.Limit {
-	l := limiter.Limit{Algorithm: a, Quota: uint32(quota), Window: window, Tick: limiter.TickFor(uint32(quota), window)}
+	l := limiter.Limit{Algorithm: a, Quota: uint32(quota), Window: window, Tick: limiter.TickFor(uint32(quota), window, 0)}
 	if a == limiter.TokenBucket {
 		l.Burst = l.Quota
 	}

@@ -20,21 +20,7 @@ import (
 
 var ratelimitd string // the binary under test
 
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "e2e")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		if ratelimitd, err = harness.Build(dir, "github.com/ratelimitd/ratelimitd/cmd/ratelimitd"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
-	}())
-}
+func TestMain(m *testing.M) { os.Exit(harness.Main(m, &ratelimitd)) }
 
 // edit replaces old by new in deploy/envoy.yaml, where old must stand exactly once.
 type edit struct{ old, new string }

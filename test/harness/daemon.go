@@ -34,6 +34,20 @@ func Build(dir, pkg string) (binary string, err error) {
 	return binary, nil
 }
 
+// Main builds ratelimitd, lets a package's tests run with the path of the binary in *binary, and returns their exit code.
+func Main(m *testing.M, binary *string) int {
+	dir, err := os.MkdirTemp("", "ratelimitd")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		*binary, err = Build(dir, "github.com/ratelimitd/ratelimitd/cmd/ratelimitd")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
 // Serve starts the ratelimitd binary on those rules, which hold neither `listen` nor `admin`, and waits until it is ready.
 // addr is where it listens for Envoy; "" is a free port of the loopback address. It is killed when the test ends.
 func Serve(t testing.TB, binary, addr, config string, args ...string) *Daemon {
@@ -42,13 +56,8 @@ func Serve(t testing.TB, binary, addr, config string, args ...string) *Daemon {
 	if addr == "" {
 		d.Addr = fmt.Sprintf("127.0.0.1:%d", FreePort(t))
 	}
-	admin := fmt.Sprintf("127.0.0.1:%d", FreePort(t))
-	d.Admin = "http://" + admin
-	listen := d.Addr
-	if strings.HasPrefix(listen, "/") {
-		listen = "unix://" + listen
-	}
-	d.Configure(fmt.Sprintf("listen: %s\nadmin: %s\n%s", listen, admin, config))
+	d.Admin = fmt.Sprintf("http://127.0.0.1:%d", FreePort(t))
+	d.Configure(d.head() + config)
 	d.cmd = exec.Command(binary, append([]string{"serve", "--config", d.ConfigFile, "--drain", "0s"}, args...)...)
 	d.cmd.Stdout, d.cmd.Stderr = d.Log, d.Log
 	ended, err := start(d.cmd)
@@ -69,6 +78,29 @@ func (d *Daemon) Configure(text string) {
 	if err := os.WriteFile(d.ConfigFile, []byte(text), 0o600); err != nil {
 		d.t.Fatalf("write the configuration: %v", err)
 	}
+}
+
+// Reload replaces the configuration but for `listen` and `admin`, and puts it in force.
+func (d *Daemon) Reload(config string) {
+	d.t.Helper()
+	d.Configure(d.head() + config)
+	resp, err := http.Post(d.Admin+"/-/reload", "", nil)
+	if err != nil {
+		d.t.Fatalf("reload: %v", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		d.t.Fatalf("reload: %s\n%s", resp.Status, d.Log)
+	}
+}
+
+// head is the beginning of the daemon's configuration: where it listens.
+func (d *Daemon) head() string {
+	listen := d.Addr
+	if strings.HasPrefix(listen, "/") {
+		listen = "unix://" + listen
+	}
+	return fmt.Sprintf("listen: %s\nadmin: %s\n", listen, strings.TrimPrefix(d.Admin, "http://"))
 }
 
 // Signal sends the daemon a signal.

@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisServer is a redis-server of one test. It keeps nothing on disk.
+// RedisServer is a redis-server of one test. It keeps nothing on disk unless its arguments say so.
 type RedisServer struct {
 	Addr   string // 127.0.0.1:port
 	Socket string // path of its Unix socket
@@ -85,7 +85,8 @@ func (s *RedisServer) Kill() {
 	s.cmd = nil
 }
 
-// Restart kills the server if it runs, starts an empty one at the same addresses, and waits until it answers.
+// Restart kills the server if it runs, starts one at the same addresses, with what it kept on disk, and waits until it
+// answers.
 func (s *RedisServer) Restart() {
 	s.t.Helper()
 	s.Kill()
