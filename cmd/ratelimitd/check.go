@@ -79,7 +79,7 @@ func printSlots(w io.Writer, groups []config.SlotGroup) {
 	if groups == nil {
 		return
 	}
-	fmt.Fprintln(w, "# A request costs the cluster two more trips when two of these rules apply to it that share no slot:")
+	fmt.Fprintln(w, "# A request costs the cluster one trip for the question and one for each slot, when rules of several slots apply to it:")
 	for _, g := range groups {
 		slot := "a slot by " + g.By
 		if g.By == "" {

@@ -51,7 +51,7 @@ func TestCheckSaysBrieflyWhichRulesCostAClusterMoreTrips(t *testing.T) {
 	printSlots(&out, []config.SlotGroup{
 		{By: "client_ip", Rules: []string{"login", "search"}}, {By: "header.x-api-key", Rules: many}, {Rules: many[:11]},
 	})
-	want := `# A request costs the cluster two more trips when two of these rules apply to it that share no slot:
+	want := `# A request costs the cluster one trip for the question and one for each slot, when rules of several slots apply to it:
 #   a slot by client_ip: login, search
 #   a slot by header.x-api-key: r, r, r, r, r, r, r, r, r, r and 101 more
 #   each its own slot: r, r, r, r, r, r, r, r, r, r, r

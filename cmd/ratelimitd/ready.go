@@ -22,14 +22,14 @@ type readiness struct {
 	store  store
 
 	mu     sync.Mutex
-	reason string // why not; "" when ready
+	reason string // why not: a constant below; "" when ready
 
 	watches    context.Context // ends with endWatches
 	endWatches context.CancelFunc
 }
 
 func newReadiness(store store) *readiness {
-	r := &readiness{health: health.NewServer(), store: store, reason: "waiting for the first answer of " + store.Name()}
+	r := &readiness{health: health.NewServer(), store: store, reason: waiting}
 	r.watches, r.endWatches = context.WithCancel(context.Background())
 	r.serving(healthv1.HealthCheckResponse_NOT_SERVING)
 	return r
@@ -39,7 +39,14 @@ func newReadiness(store store) *readiness {
 func (r *readiness) whyNot() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.reason
+	if r.reason != waiting {
+		return r.reason
+	}
+	reason := "waiting for the first answer of " + r.store.Name()
+	if err := r.store.Trouble(); err != nil {
+		reason += ": " + err.Error()
+	}
+	return reason
 }
 
 // begin makes the process ready as soon as the store has answered once. It returns then, or when ctx ends.
@@ -59,7 +66,11 @@ func (r *readiness) begin(ctx context.Context) {
 // end makes the process not ready for good.
 func (r *readiness) end() { r.become(stopping) }
 
-const stopping = "stopping"
+// Why the process may not be ready.
+const (
+	waiting  = "waiting" // for the store
+	stopping = "stopping"
+)
 
 func (r *readiness) become(reason string) {
 	r.mu.Lock()

@@ -35,6 +35,8 @@ type reloader struct {
 
 	asked chan chan<- error
 	text  []byte // what was read last; nil when that failed
+	// warned are the warnings of the configuration in force.
+	warned []config.Problem
 
 	mu sync.Mutex
 	is state
@@ -112,8 +114,9 @@ func (r *reloader) reload(cause string) error {
 		r.keep(cause, err)
 		return err
 	}
+	before := r.warned
 	s := r.use(next)
-	r.log.Info("configuration reloaded", append(s.fields(next.warnings), zap.String("cause", cause))...)
+	r.log.Info("configuration reloaded", append(s.fields(next.warnings, unheard(next.warnings, before)), zap.String("cause", cause))...)
 	return nil
 }
 
@@ -133,6 +136,7 @@ func (r *reloader) use(next loaded) state {
 		Replicas: c.Replicas,
 	})
 	r.stores.reset()
+	r.warned = next.warnings
 	s := state{config: inEffect, loaded: time.Now(), restart: restart}
 	r.mu.Lock()
 	r.is = s
@@ -160,11 +164,32 @@ func (r *reloader) keep(cause string, err error) {
 		zap.String("cause", cause), zap.Strings("errors", strings.Split(err.Error(), "\n")))
 }
 
-// fields tells about a configuration in a log line.
-func (s state) fields(warnings []config.Problem) []zap.Field {
+// unheard are the warnings that are not among those from before, wherever in the file they stood.
+func unheard(warnings, before []config.Problem) (fresh []config.Problem) {
+	placeless := func(p config.Problem) config.Problem {
+		p.Line, p.Column = 0, 0
+		return p
+	}
+	heard := make(map[config.Problem]bool)
+	for _, w := range before {
+		heard[placeless(w)] = true
+	}
+	for _, w := range warnings {
+		if !heard[placeless(w)] {
+			fresh = append(fresh, w)
+		}
+	}
+	return fresh
+}
+
+// fields tells about a configuration in a log line: how many warnings there are, and the fresh ones in full.
+func (s state) fields(warnings, fresh []config.Problem) []zap.Field {
 	fields := []zap.Field{zap.Int("rules", len(s.config.Rules)), zap.String("hash", s.config.Hash())}
 	if len(warnings) > 0 {
-		fields = append(fields, zap.Stringers("warnings", warnings))
+		fields = append(fields, zap.Int("warnings", len(warnings)))
+	}
+	if len(fresh) > 0 {
+		fields = append(fields, zap.Stringers("new_warnings", fresh))
 	}
 	if len(s.restart) > 0 {
 		fields = append(fields, zap.Strings("restart_needed", s.restart))

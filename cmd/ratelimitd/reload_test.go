@@ -120,6 +120,28 @@ func TestAnEmptyOrVanishedFileLeavesTheOldRules(t *testing.T) {
 	}
 }
 
+func TestAReloadTellsHowManyWarningsThereAreAndOnlyTheNewOnesInFull(t *testing.T) {
+	t.Parallel()
+	coarse := "rules:\n- {name: coarse, match: {paths: [/a]}, key: [client_ip], limit: 5/1m, algorithm: sliding_counter}\n"
+	large := "- {name: large, match: {paths: [/b]}, key: [client_ip], limit: 2000/1m}\n"
+	r := start(t, coarse)
+	for i, step := range []struct {
+		text      string
+		said, not string
+	}{
+		{"# a line above\n" + coarse, `"warnings":1,`, "new_warnings"},
+		{coarse + large, `"warnings":2,"new_warnings":["` + r.file + `:`, "coarse"},
+		{limits("5/1m"), `"rules":1`, "warnings"},
+		{coarse, `"warnings":1,"new_warnings":["`, "large"},
+	} {
+		r.write(step.text)
+		r.post("/-/reload")
+		if lines := r.said(reloaded); len(lines) != i+1 || !strings.Contains(lines[i], step.said) || strings.Contains(lines[i], step.not) {
+			t.Errorf("reload %d: %q, want %s and no %s", i+1, lines, step.said, step.not)
+		}
+	}
+}
+
 // D91
 func TestBucketsOutliveReloads(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/ratelimitd/ratelimitd/internal/authz"
+	"github.com/ratelimitd/ratelimitd/internal/config"
 	"github.com/ratelimitd/ratelimitd/internal/metrics"
 )
 
@@ -90,9 +91,9 @@ func serve(ctx context.Context, from source, drain time.Duration, stderr io.Writ
 		return err
 	}
 	d := startDaemon(open, newGRPC(checks, ready), newAdmin(registry, ready, reload, log), ready, log)
-	log.Info("serving", append(reload.state().fields(first.warnings),
+	log.Info("serving", append(reload.state().fields(first.warnings, first.warnings),
 		zap.Strings("listen", open.addresses()), zap.String("admin", open.adminAddress()),
-		zap.String("store", stores.Name()), zap.String("version", buildText()))...)
+		zap.String("store", stores.Name()), redisMode(first.config), zap.String("version", buildText()))...)
 
 	limitMemory()
 	var tasks sync.WaitGroup
@@ -102,6 +103,14 @@ func serve(ctx context.Context, from source, drain time.Duration, stderr io.Writ
 	tasks.Go(func() { reload.run(background, file, hangup) })
 	tasks.Go(func() { ready.begin(background) })
 	return d.untilStopped(ctx, stop, drain)
+}
+
+// redisMode is a field of the log; none without Redis.
+func redisMode(c *config.Config) zap.Field {
+	if c.Store.Redis == nil {
+		return zap.Skip()
+	}
+	return zap.String("mode", c.Store.Redis.Mode)
 }
 
 func signals(which ...os.Signal) chan os.Signal {

@@ -137,8 +137,11 @@ func TestReadinessWaitsForRedisOnceAndNeverAgain(t *testing.T) {
 	redis.Kill()
 	r := start(t, limits("5/1h"), "--redis-url", redis.URL)
 	conn, ctx := r.dial(), t.Context()
-	if code, text := r.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "redis") {
+	if code, text := r.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "redis: redis 127.0.0.1") || !strings.Contains(text, "refused") {
 		t.Errorf("/readyz before Redis: %d %q", code, text)
+	}
+	if lines := r.said("serving"); len(lines) != 1 || !strings.Contains(lines[0], `"store":"redis","mode":"single"`) {
+		t.Errorf("the log: %q", lines)
 	}
 	if code, _ := r.get("/livez"); code != http.StatusOK {
 		t.Errorf("/livez before Redis: %d", code)

@@ -15,7 +15,8 @@ import (
 type store interface {
 	limiter.Store
 	Name() string
-	Ready() bool // has answered once
+	Ready() bool    // has answered once
+	Trouble() error // why it does not answer, while it does not; nil if there is no reason
 	Close() error
 }
 
@@ -49,5 +50,6 @@ func openStores(ctx context.Context, c config.Store, m *metrics.Metrics, log *za
 // alwaysReady is the memory store as a store that may have to be waited for.
 type alwaysReady struct{ *limiter.Memory }
 
-func (alwaysReady) Ready() bool  { return true }
-func (alwaysReady) Close() error { return nil }
+func (alwaysReady) Ready() bool    { return true }
+func (alwaysReady) Trouble() error { return nil }
+func (alwaysReady) Close() error   { return nil }

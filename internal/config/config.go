@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/ratelimitd/ratelimitd/internal/limiter"
@@ -134,8 +133,7 @@ func (v value) config(c *Config) []decodedRule {
 	if policy, ok := f.get("on_store_error"); ok {
 		c.OnStoreError = policy.storePolicy()
 	}
-	replicas, ok := f.get("replicas")
-	if ok {
+	if replicas, ok := f.get("replicas"); ok {
 		n, _ := replicas.number(1, math.MaxUint32)
 		c.Replicas = uint32(n)
 	}
@@ -145,15 +143,8 @@ func (v value) config(c *Config) []decodedRule {
 	for _, r := range decoded {
 		c.Rules = append(c.Rules, r.rule)
 	}
-	if c.Replicas > 1 && !slices.ContainsFunc(c.Rules, decidesLocally) {
-		replicas.warn("%d changes nothing, wanted on_store_error: local in a limit rule or at the top of the file", c.Replicas)
-	}
+	f.shares(c, decoded)
 	return decoded
-}
-
-// decidesLocally reports whether a rule is ever held to a daemon's share.
-func decidesLocally(r rules.Rule) bool {
-	return r.Action == rules.Limit && r.OnStoreError == rules.Local
 }
 
 // UseRedis keeps the buckets in the Redis of that URL instead of the store that the file states; the file's other

@@ -40,8 +40,9 @@ var keyPrefix = regexp.MustCompile(`^[A-Za-z0-9:_-]{1,32}$`)
 func (f fields) redis() *Redis {
 	r := defaultRedis()
 	f.choose("mode", storeModes, &r.Mode)
-	if v, ok := f.require("url", "a URL like redis://127.0.0.1:6379/0"); ok {
-		if r.URL, ok = v.text("a URL like redis://127.0.0.1:6379/0"); ok {
+	want := redisURLs[r.Mode].want
+	if v, ok := f.require("url", want); ok {
+		if r.URL, ok = v.text(want); ok {
 			if err := checkRedisURL(r.Mode, r.URL); err != nil {
 				v.fail("%v", err)
 			}

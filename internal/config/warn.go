@@ -3,6 +3,7 @@ package config
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ratelimitd/ratelimitd/internal/limiter"
 	"github.com/ratelimitd/ratelimitd/internal/rules"
@@ -128,8 +129,13 @@ func (r *subject) limits() {
 		r.entries["limit"].warn("a fixed_window of a week begins on Thursday 00:00 UTC, as the Unix epoch did, wanted %d/week, "+
 			"which begins on Monday, or another algorithm", l.Quota)
 	}
-	if r.rule.Ban > 0 && r.rule.Shadow {
+	switch {
+	case r.rule.Ban == 0 || r.rule.Limit.Quota == 0:
+	case r.rule.Shadow:
 		r.entries["ban"].warn("a rule in shadow mode bans nobody, so it counts fewer refusals than it would make, wanted mode: enforce or no ban")
+	case r.rule.Ban <= longestWait(r.rule.Limit):
+		r.entries["ban"].warn("%s is no longer than the %s for which an exhausted bucket refuses anyway, so it changes little, wanted more",
+			formatLength(r.rule.Ban), formatLength(longestWait(r.rule.Limit)))
 	}
 	r.suits(r.rule.Limit)
 	r.affords(r.rule.Limit, r.rule.Cost, r.rule.CostFrom)
@@ -138,6 +144,18 @@ func (r *subject) limits() {
 		f.suits(o.Limit)
 		f.affords(o.Limit, o.Cost, o.CostFrom)
 	}
+}
+
+// longestWait is for how long at most an exhausted bucket refuses a hit of cost 1, rounded down to milliseconds. The quota is
+// not 0.
+func longestWait(l limiter.Limit) time.Duration {
+	switch l.Algorithm {
+	case limiter.TokenBucket:
+		return (l.Window / time.Duration(l.Quota)).Truncate(time.Millisecond)
+	case limiter.CalendarWindow:
+		return l.Window - day // without what the clocks may be changed by
+	}
+	return l.Window
 }
 
 // suits warns of a limit, if it is written here, that does not suit its algorithm.

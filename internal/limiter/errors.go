@@ -34,10 +34,13 @@ var errorReplies = []struct{ code, reason string }{
 	{"OOM ", "oom"},
 	{"NOSCRIPT ", "noscript"},
 	{"NOREPLICAS ", "noreplicas"},
+	{"NOAUTH ", "auth"},
+	{"WRONGPASS ", "auth"},
+	{"NOPERM ", "auth"},
 }
 
 // ErrorReason names the cause of a store's error in one word of a bounded list, fit to be a metric label: timeout, refused,
-// connection, readonly, moved, tryagain, clusterdown, crossslot, loading, oom, noscript, noreplicas, reply, breaker or other.
+// connection, readonly, moved, tryagain, clusterdown, crossslot, loading, oom, noscript, noreplicas, auth, reply, breaker or other.
 // It is "" for no error.
 func ErrorReason(err error) string {
 	var reply redis.Error

@@ -22,7 +22,7 @@ type RedisOptions struct {
 	KeyPrefix string
 	// Now replaces Redis's own clock in tests: milliseconds since the Unix epoch. nil asks Redis.
 	Now func() int64
-	// Logger hears when Redis is lost and when it is back. nil is silence.
+	// Logger hears when Redis is lost, why and for how long, when it is back, and when the masters change. nil is silence.
 	Logger *zap.Logger
 }
 
@@ -51,7 +51,7 @@ type Redis struct {
 	ready    atomic.Bool           // a server has answered once
 	answered atomic.Int64          // takes that Redis answered since the last report
 	failed   atomic.Int64          // takes that it did not
-	trouble  atomic.Pointer[error] // why the last of those failed, or the last attempt to connect
+	trouble  atomic.Pointer[error] // why the last of those failed, or the last attempt to connect or to find the servers
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 }
@@ -82,7 +82,7 @@ func (s *Redis) Start(ctx context.Context) {
 	ctx, s.stop = context.WithCancel(ctx)
 	s.servers.start(ctx)
 	r := reporter{store: s}
-	r.report()
+	r.report(time.Now())
 	s.running.Go(func() { r.run(ctx) })
 }
 
@@ -150,6 +150,12 @@ func (s *Redis) Ready() bool {
 		s.ready.Store(true)
 	}
 	return s.ready.Load()
+}
+
+// Trouble is why takes fail, or would, while the store does not answer: on one line and without secrets.
+func (s *Redis) Trouble() error {
+	_, err := s.cause(time.Now())
+	return err
 }
 
 // Close ends the background work and closes all connections. Takes fail from then on.

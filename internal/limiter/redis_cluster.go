@@ -54,7 +54,7 @@ func (c *clusterView) look(ctx context.Context, well bool) ([]slotRange, error) 
 			break
 		}
 	}
-	return nil, errors.Join(errs...)
+	return nil, joined(errs)
 }
 
 // others are the nodes to ask, from the one behind the last on; then the seeds.
@@ -75,7 +75,7 @@ func (c *clusterView) ask(ctx context.Context) ([]slotRange, error) {
 	defer cancel()
 	slots := redis.NewClusterSlotsCmd(ctx, "cluster", "slots") // what is to replace it, Redis 6 does not have
 	if err := c.client.Process(ctx, slots); err != nil {
-		return nil, fmt.Errorf("redis %s: %w", c.asked, err)
+		return nil, fmt.Errorf("redis %s: %w", c.asked, explain(ModeCluster, err))
 	}
 	var ranges []slotRange
 	var nodes []string

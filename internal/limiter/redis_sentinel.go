@@ -2,7 +2,6 @@ package limiter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -72,7 +71,7 @@ func latest(answers []masterAnswer) (addr string, err error) {
 		}
 	}
 	if addr == "" {
-		return "", errors.Join(errs...)
+		return "", joined(errs)
 	}
 	return addr, nil
 }
@@ -84,7 +83,7 @@ func (s *sentinels) ask(ctx context.Context, i int) masterAnswer {
 		err = wrong
 	}
 	if err != nil {
-		return masterAnswer{err: fmt.Errorf("sentinel %s: %w", s.addrs[i], err)}
+		return masterAnswer{err: fmt.Errorf("sentinel %s: %w", s.addrs[i], explain(ModeSentinel, err))}
 	}
 	return masterAnswer{addr: net.JoinHostPort(master["ip"], master["port"]), epoch: epoch}
 }

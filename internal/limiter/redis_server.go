@@ -25,10 +25,11 @@ type server struct {
 	store   *Redis
 	options redis.Options // of each connection
 	lanes   []*lane
-	queue   chan *call    // takes that wait for a lane
-	tried   chan struct{} // closed after the first attempt to connect
-	greeted atomic.Bool   // a lane was connected once
-	named   atomic.Int64  // when a cluster last said that buckets are or were here, in ns since the Unix epoch
+	queue   chan *call            // takes that wait for a lane
+	tried   chan struct{}         // closed after the first attempt to connect
+	greeted atomic.Bool           // a lane was connected once
+	trouble atomic.Pointer[error] // why the last take or attempt to connect failed
+	named   atomic.Int64          // when a cluster last said that buckets are or were here, in ns since the Unix epoch
 	stop    context.CancelFunc
 }
 
@@ -104,12 +105,14 @@ func (v *server) call(what command, deadline time.Time) ([]int64, error) {
 	return reply, v.about(err)
 }
 
-// about says which server an error comes from.
+// about says which server an error comes from, and remembers it.
 func (v *server) about(err error) error {
 	if err == nil || err == errCircuitOpen {
 		return err
 	}
-	return fmt.Errorf("redis %s: %w", v.options.Addr, err)
+	told := fmt.Errorf("redis %s: %w", v.options.Addr, explain(v.store.origin.mode, err))
+	v.trouble.Store(&told)
+	return told
 }
 
 // answers reports whether a take has a chance. If no lane has a connection, or all of them wait for replies that are

@@ -9,7 +9,7 @@ import (
 // Why a take fails, in the labels of ratelimitd_store_errors_total.
 var storeErrorReasons = []string{
 	"timeout", "refused", "readonly", "moved", "tryagain", "clusterdown", "crossslot", "loading", "oom", "noscript",
-	"noreplicas", "reply", "breaker", "connection", "other",
+	"noreplicas", "auth", "reply", "breaker", "connection", "other",
 }
 
 // Store counts for one store.

@@ -30,7 +30,7 @@ func (f *findings) plots() (map[string][]byte, error) {
 
 func (f *findings) nearFigure() *figure {
 	p := &figure{
-		title:  "Wrong verdicts of the sliding counter, every request counted",
+		title:  "Wrong verdicts of the sliding counter in the open loop: all counted, none refused",
 		x:      loadAxis,
 		y:      axis{label: "wrong verdicts, % of the requests", ticks: ticks(0, 0, 4, 8, 12, 16)},
 		legend: vg.Point{X: 370},
