@@ -36,7 +36,7 @@ func TestARefusalIsToldByItsFirstBytes(t *testing.T) {
 func TestARatioIsThatOfTheLeastFigures(t *testing.T) {
 	a, b := figure{"a", serverCPU}, figure{"b", serverCPU}
 	f := figures{a: {30, 20, 25}, b: {50, 80, 40}}
-	if got, want := f.ratio(a, b), (result{0.5, 0.25, 0.625}); got != want {
+	if got, want := f.ratio(a, b), (result{0.5, 0.6, 0.25, 0.625}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -86,7 +86,7 @@ func TestTheSortedSetLetsItsQuotaPass(t *testing.T) {
 	server := harness.Redis(t)
 	client := server.Client()
 	r := &redisServer{client: client}
-	if err := r.loadSortedSet(t.Context()); err != nil {
+	if err := sortedSet.Load(t.Context(), client).Err(); err != nil {
 		t.Fatal(err)
 	}
 	ask := r.sortedSetAsks(t.Context(), "t", standstill())(0)

@@ -59,23 +59,30 @@ func (l *lab) trial(s *subject, into figures) error {
 	return nil
 }
 
-// result is one figure of the table and how far it went from round to round.
-type result struct{ value, low, high float64 }
+// result is one figure of the table: the one that is judged, and what the rounds said.
+type result struct{ value, median, low, high float64 }
+
+// constant is a result that is the same in every round.
+func constant(value float64) result { return result{value, value, value, value} }
+
+// resultOf sums up what the rounds said.
+func resultOf(value float64, rounds []float64) result {
+	slices.Sort(rounds)
+	return result{value, rounds[len(rounds)/2], rounds[0], rounds[len(rounds)-1]}
+}
 
 // ratio relates two figures: the least of each, because what other work on the machine adds to a figure is never negative.
-// The spread is that of the rounds.
 func (f figures) ratio(of, to figure) result {
 	var rounds []float64
 	for i := range f[of] {
 		rounds = append(rounds, f[of][i]/f[to][i])
 	}
-	return result{slices.Min(f[of]) / slices.Min(f[to]), slices.Min(rounds), slices.Max(rounds)}
+	return resultOf(slices.Min(f[of])/slices.Min(f[to]), rounds)
 }
 
 // callsASecond is how often Redis was asked in each second about each of the refused buckets.
 func (f figures) callsASecond(subject string) result {
-	value := f[figure{subject, scriptCalls}][0] * f[figure{subject, rate}][0] / refusedClients
-	return result{value, value, value}
+	return constant(f[figure{subject, scriptCalls}][0] * f[figure{subject, rate}][0] / refusedClients)
 }
 
 // added is the time that a lone request takes longer than at the no-op server, as a share of what it may: a round trip to
@@ -86,9 +93,13 @@ func (f figures) added(of, to, roundTrip figure) result {
 	for i := range f[of] {
 		rounds = append(rounds, share(f[of][i], f[to][i], f[roundTrip][i]))
 	}
-	least := share(slices.Min(f[of]), slices.Min(f[to]), slices.Min(f[roundTrip]))
-	return result{least, slices.Min(rounds), slices.Max(rounds)}
+	return resultOf(share(slices.Min(f[of]), slices.Min(f[to]), slices.Min(f[roundTrip])), rounds)
 }
 
-// String is the figure with its spread.
-func (r result) String() string { return fmt.Sprintf("%.2f (%.2f–%.2f)", r.value, r.low, r.high) }
+// String is the figure, and in brackets the median and the extremes of the rounds.
+func (r result) String() string {
+	if r == constant(r.value) {
+		return fmt.Sprintf("%.2f", r.value)
+	}
+	return fmt.Sprintf("%.2f (%.2f; %.2f–%.2f)", r.value, r.median, r.low, r.high)
+}

@@ -117,10 +117,12 @@ func storeAsks(ctx context.Context, store limiter.Store, set byte, p *pace) func
 	}
 }
 
-// sortedSet is the script of the articles.
+// sortedSetText is the script of the articles.
 //
 //go:embed sortedset.lua
-var sortedSet string
+var sortedSetText string
+
+var sortedSet = redis.NewScript(sortedSetText)
 
 // The sorted-set script is sent as the store sends its own: over as many connections, as many calls in flight, those of a
 // connection together.
@@ -133,7 +135,6 @@ var members atomic.Int64 // makes the members of all sets unique
 
 // sortedSetAsks returns callers who ask the sorted-set script. name keeps their buckets apart.
 func (r *redisServer) sortedSetAsks(ctx context.Context, name string, p *pace) func(int) ask {
-	script := redis.NewScript(sortedSet)
 	return func(caller int) ask {
 		bucket := caller * setPipeline
 		return func() (decisions, refused int, err error) {
@@ -144,7 +145,7 @@ func (r *redisServer) sortedSetAsks(ctx context.Context, name string, p *pace) f
 			for i := range replies {
 				bucket = (bucket + setPipeline + 1) % buckets
 				member := now + "-" + strconv.FormatInt(members.Add(1), 10)
-				replies[i] = script.EvalSha(ctx, pipe, []string{"rl:" + name + ":" + strconv.Itoa(bucket)}, now, length, quota, member)
+				replies[i] = sortedSet.EvalSha(ctx, pipe, []string{"rl:" + name + ":" + strconv.Itoa(bucket)}, now, length, quota, member)
 			}
 			if _, err := pipe.Exec(ctx); err != nil {
 				return 0, 0, err
@@ -162,14 +163,12 @@ func (r *redisServer) sortedSetAsks(ctx context.Context, name string, p *pace) f
 	}
 }
 
-// loadSortedSet makes the script known to Redis.
-func (r *redisServer) loadSortedSet(ctx context.Context) error {
-	return redis.NewScript(sortedSet).Load(ctx, r.client).Err()
-}
+// emptyScript shows how long a call of a script takes on its way.
+var emptyScript = redis.NewScript("return 1")
 
-// pings asks for nothing: how long a round trip takes.
-func (r *redisServer) pings(ctx context.Context) func(int) ask {
+// roundTrips returns callers who ask for nothing.
+func (r *redisServer) roundTrips(ctx context.Context) func(int) ask {
 	return func(int) ask {
-		return func() (int, int, error) { return 1, 0, r.client.Ping(ctx).Err() }
+		return func() (int, int, error) { return 1, 0, emptyScript.EvalSha(ctx, r.client, nil).Err() }
 	}
 }

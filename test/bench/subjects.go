@@ -16,7 +16,7 @@ const (
 	memoryDaemon = "memory, one rule"
 	redisDaemon  = "Redis, one rule"
 	redisAlone   = "Redis, one at a time"
-	redisPing    = "Redis, PING alone"
+	redisTrip    = "an empty script, one at a time"
 	redisThree   = "Redis, three rules"
 	denyCache    = "deny cache"
 	longFlood    = "deny cache, longer"
@@ -133,7 +133,10 @@ func (l *lab) addRedisDaemon() error {
 	if err != nil || !l.extent.alone {
 		return err
 	}
-	l.subjects = append(l.subjects, &subject{name: redisPing, newAsk: l.redis.pings(l.ctx), callers: 1, costs: toRedis})
+	if err := emptyScript.Load(l.ctx, l.redis.client).Err(); err != nil {
+		return err
+	}
+	l.subjects = append(l.subjects, &subject{name: redisTrip, newAsk: l.redis.roundTrips(l.ctx), callers: 1, costs: toRedis})
 	return l.checks(&subject{name: redisAlone, costs: toRedis, callers: 1}, d, aForm, trendingPath, manyClients)
 }
 
@@ -145,7 +148,7 @@ func (l *lab) addScripts() error {
 	}
 	store.Start(l.ctx)
 	l.stops = append(l.stops, func() { _ = store.Close() })
-	if err := l.redis.loadSortedSet(l.ctx); err != nil {
+	if err := sortedSet.Load(l.ctx, l.redis.client).Err(); err != nil {
 		return err
 	}
 	toRedis := []cost{{redisCPU, l.redis.mainThread}}

@@ -41,10 +41,10 @@ func table(f figures, e extent, allocations float64) []row {
 	add(fmt.Sprintf("%d live keys against %d, memory store", e.keys, fewClients),
 		f.ratio(figure{manyKeys, serverCPU}, figure{fewKeys, serverCPU}), "×", 1.5, 1.2)
 	if e.alone {
-		add("one request at a time: p50 added, Redis", f.added(figure{redisAlone, p50}, figure{stdAlone, p50}, figure{redisPing, p50}),
+		add("one request at a time: p50 added, Redis", f.added(figure{redisAlone, p50}, figure{stdAlone, p50}, figure{redisTrip, p50}),
 			"× (round trip + 50 µs)", 1, 0)
 	}
-	add("allocations for each decision in our own code", result{allocations, allocations, allocations}, "", 6, 2)
+	add("allocations for each decision in our own code", constant(allocations), "", 6, 2)
 	return rows
 }
 
@@ -70,7 +70,7 @@ func (r row) cells() []string {
 
 // printTable prints the table as Markdown.
 func printTable(w io.Writer, rows []row) {
-	lines := [][]string{{"path", "measured (rounds)", "must be", "aim", "reached"}}
+	lines := [][]string{{"path", "measured (median; range of the rounds)", "must be", "aim", "reached"}}
 	for _, r := range rows {
 		lines = append(lines, r.cells())
 	}
