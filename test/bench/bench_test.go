@@ -132,7 +132,7 @@ func TestAMeasurementOfSomethingElseIsAnError(t *testing.T) {
 	}{
 		{"allowed as it should be", false, measurement{decisions: 1, refused: 0.05}, nil, false},
 		{"refused as it should be", true, measurement{decisions: 1, refused: 1}, nil, false},
-		{"refused", false, measurement{decisions: 1, refused: 0.2}, nil, true},
+		{"refused", false, measurement{decisions: 1, refused: 0.3}, nil, true},
 		{"allowed", true, measurement{decisions: 1, refused: 0.9}, nil, true},
 		{"nothing decided", false, measurement{}, nil, true},
 		{"an ask that failed", false, measurement{decisions: 1}, failed, true},

@@ -79,7 +79,7 @@ func (s *subject) check(m measurement, c *crowd) error {
 	if m.decisions == 0 {
 		return fmt.Errorf("%s: no decisions", s.name)
 	}
-	if s.refuses && m.refused < 0.95 || !s.refuses && m.refused > 0.1 {
+	if s.refuses && m.refused < 0.95 || !s.refuses && m.refused > 0.2 {
 		return fmt.Errorf("%s: %.1f %% of the decisions refused", s.name, 100*m.refused)
 	}
 	return nil

@@ -58,7 +58,7 @@ func (r *redisServer) scriptCalls() (float64, error) {
 const (
 	buckets  = 250
 	quota    = 100
-	fullness = 70
+	fullness = 60
 )
 
 // pace is the window for the rate at which decisions come. Nobody knows that rate beforehand, so each decision moves the
@@ -85,7 +85,7 @@ func (p *pace) adapt(remaining int) {
 	if p.fixed {
 		return
 	}
-	step := p.window.Load() / 100_000 // a quarter of the window in a window, about
+	step := p.window.Load() / 50_000 // a third of the window in a window, about
 	if quota-remaining > fullness {
 		step = -step
 	}
