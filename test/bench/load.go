@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -188,7 +187,7 @@ func (s *subject) repeat(times int) error {
 		})
 	}
 	running.Wait()
-	return errors.Join(errs...)
+	return cmp.Or(errs...)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

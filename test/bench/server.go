@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 
@@ -90,5 +90,5 @@ func (s *server) askAll(ctx context.Context, r request, clients int) error {
 		})
 	}
 	running.Wait()
-	return errors.Join(errs...)
+	return cmp.Or(errs...)
 }
