@@ -48,6 +48,15 @@ fuzz: ## fuzz what strangers can send and what operators can write, FUZZTIME=30s
 accuracy: ## measure the algorithms: docs/accuracy.md and its plots; LOGS=folder replays access logs (*.log.gz) too
 	go run ./test/accuracy -logs "$(LOGS)"
 
+.PHONY: bench bench-short
+bench: build ## measure what a decision costs, and fail where it is more than it must be; six minutes on an idle machine
+	@scripts/test-tools
+	@go build -trimpath -o bin/bench ./test/bench
+	@exec bin/bench $(BENCHFLAGS)
+
+bench-short: BENCHFLAGS := -short
+bench-short: bench ## the same in half a minute, with half as much again allowed: for CI
+
 .PHONY: image
 image: ## build the container image ratelimitd:VERSION
 	docker build --build-arg VERSION=$(VERSION) --tag ratelimitd:$(VERSION) .

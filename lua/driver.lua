@@ -1,8 +1,10 @@
--- Decides the hits of one request at one instant. The enforced hits are spent all or none; each shadow hit is decided and
--- spent on its own, and so is each counted hit of a request that is refused.
+-- Decides the hits of some requests, one request after the other, at one instant. The enforced hits of a request are spent all
+-- or none; each of its shadow hits is decided and spent on its own, and so is each counted hit if it is refused.
 --
--- KEYS[i]  the bucket of hit i; no two of them are the same
--- ARGV[1]  the hits, one after the other, big-endian:
+-- KEYS[i]  the bucket of hit i; no two of a request are the same
+-- ARGV[1]  the requests, big-endian:
+--            u16  hits
+--            u32  bytes of these, which follow one after the other:
 --            u8   algorithm: 1 sliding_log, 2 grouped_log, 3 sliding_counter, 4 token_bucket, 5 fixed_window,
 --                 6 fixed_window of a calendar
 --            u8   the sum of 1 for a shadow hit, 2 for one that is counted when refused, 4 if a ban follows, and 8 if it is
@@ -25,7 +27,10 @@
 --   -1, wait               refused: the ms after which the hit passes if nothing else is spent
 --   -2, 0                  refused: the hit can never pass
 --   -16 - n, wait          refused, because the bucket is banned for n more ms
--- or -4 and now alone, nothing being decided: now lies in none of a calendar's windows.
+-- and instead of the first of a request of which nothing was decided:
+--   -4, now                now lies in none of a calendar's windows
+--   -5, cause              if there are other requests: Redis refused a command, 1 for want of memory, 2 because it is read-only,
+--                          3 for a bucket that is none, 4 for want of rights, or 0; with a single request that is an error
 --
 -- Numbers are whole and below 2^53, so that they are exact. All keys are read before one is written, and no other key is
 -- touched. Each algorithm returns remaining and reset or wait, as in the reply, and then what there is to write:
@@ -77,9 +82,9 @@ local function law(algorithm)
   error('unknown algorithm ' .. algorithm)
 end
 
--- take decides hit i, whose words begin at that offset, and all after it, and writes what is to be written once all of them
--- are decided. It returns whether an enforced hit was refused; nil if nothing is to be decided.
-local function take(i, offset, now, reply, refused)
+-- take decides hit i, whose words begin at that offset, and all up to hit last of its request, and writes what is to be
+-- written once all of them are decided. It returns whether an enforced hit was refused; nil if nothing is to be decided.
+local function take(i, last, offset, now, reply, refused)
   local algorithm, flags, tick, window, quota, burst, cost, following = struct.unpack('>BBI4I4I4I4I4', ARGV[1], offset)
   local key = KEYS[i]
   local shadow, counted, ban, asks = false, false, 0, false
@@ -109,8 +114,8 @@ local function take(i, offset, now, reply, refused)
   if remaining == -4 then return nil end
 
   refused = refused or not shadow and remaining < 0
-  if KEYS[i + 1] then
-    refused = take(i + 1, following, now, reply, refused)
+  if i < last then
+    refused = take(i + 1, last, following, now, reply, refused)
     if refused == nil then return nil end
   end
   local held_back = refused and not shadow and remaining >= 0
@@ -137,7 +142,34 @@ if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 end
-local reply = {0, 0}
-if take(1, 1, now, reply, false) == nil then return {-4, now} end
+
+-- attempt takes one of several requests. What goes wrong with it must not keep the others from their decisions.
+local function attempt(first, last, offset, now, reply)
+  local done, refused = pcall(take, first, last, offset, now, reply, false)
+  if done then return refused end
+  local text, cause = type(refused) == 'table' and refused.err or tostring(refused), 0
+  for i, word in ipairs({'OOM', 'READONLY', 'WRONGTYPE', 'NOPERM'}) do
+    if string.find(text, word, 1, true) then cause = i end
+  end
+  for i = 2 * first + 1, 2 * last do reply[i] = 0 end
+  reply[2 * first - 1], reply[2 * first] = -5, cause
+  return false
+end
+
+local reply, first, offset = {0, 0}, 1, 1
+while KEYS[first] do
+  local hits, size, at = struct.unpack('>I2I4', ARGV[1], offset)
+  local last, refused = first + hits - 1, nil
+  if hits == #KEYS then
+    refused = take(first, last, at, now, reply, false)
+  else
+    refused = attempt(first, last, at, now, reply)
+  end
+  if refused == nil then
+    for i = 2 * first + 1, 2 * last do reply[i] = 0 end
+    reply[2 * first - 1], reply[2 * first] = -4, now
+  end
+  first, offset = last + 1, at + size
+end
 if ARGV[3] then reply[2 * #KEYS + 1] = now end
 return reply

@@ -2,8 +2,8 @@
 -- than is still owed, so that it makes no room which the hits did not take; less, where that cannot be told.
 --
 -- KEYS[i]  the bucket of hit i
--- ARGV[1]  the hits, as driver.lua was given them; none of them counted when refused, and their quota the largest under which
---          any hit has spent since
+-- ARGV[1]  the request, as driver.lua was given it; none of its hits counted when refused, and their quota the largest under
+--          which any hit has spent since
 -- ARGV[2]  now in ms since the Unix epoch; empty, the clock of Redis
 -- ARGV[3]  when they were spent: the now that driver.lua replied with
 --
@@ -152,7 +152,7 @@ if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 end
-local reply, offset = {}, 1
+local reply, offset = {}, 7 -- behind their number and size
 for i, key in ipairs(KEYS) do
   local algorithm, flags, tick, window, quota, _, cost
   algorithm, flags, tick, window, quota, _, cost, offset = struct.unpack('>BBI4I4I4I4I4', ARGV[1], offset)

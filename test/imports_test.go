@@ -19,6 +19,7 @@ var mayImport = map[string]string{
 	"internal/limiter": "lua",
 	"lua":              "",
 	"test/accuracy":    "internal/limiter",
+	"test/bench":       "internal/limiter test/harness",
 	"test/harness":     "",
 	"test/history":     "",
 	"test/upstream":    "",
@@ -26,9 +27,9 @@ var mayImport = map[string]string{
 
 // onlyFor says which packages may use what the others must not know.
 var onlyFor = map[string]string{
-	"github.com/envoyproxy/":        "internal/authz cmd/ratelimitd",
-	"google.golang.org/protobuf":    "internal/authz cmd/ratelimitd",
-	"github.com/redis/":             "internal/limiter internal/config test/harness",
+	"github.com/envoyproxy/":        "internal/authz cmd/ratelimitd test/bench",
+	"google.golang.org/protobuf":    "internal/authz cmd/ratelimitd test/bench",
+	"github.com/redis/":             "internal/limiter internal/config test/bench test/harness",
 	"go.yaml.in/":                   "internal/config",
 	"github.com/prometheus/":        "internal/metrics cmd/ratelimitd",
 	"net/http":                      "cmd/ratelimitd internal/authz test/harness test/upstream", // authz: names of status codes

@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/grpc"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -12,6 +11,10 @@ import (
 
 	"github.com/ratelimitd/ratelimitd/internal/authz"
 )
+
+// streamWorkers is how many checks are answered by goroutines that stay: as many as may wait for Redis at once in a daemon
+// that is busy. More than that get goroutines of their own.
+const streamWorkers = 256
 
 // newGRPC returns the server that Envoy asks.
 func newGRPC(checks *authz.Server, ready *readiness) *grpc.Server {
@@ -21,10 +24,12 @@ func newGRPC(checks *authz.Server, ready *readiness) *grpc.Server {
 		grpc.ForceServerCodecV2(authz.Codec()),
 		// Envoy's max_request_bytes bounds a check. A smaller bound here would be an error, and so a way around the limits.
 		grpc.MaxRecvMsgSize(math.MaxInt32),
+		// A new goroutine for each check would have to grow its stack each time.
+		grpc.NumStreamWorkers(streamWorkers),
 		// Envoy may ping an idle connection as often as it is told to.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Millisecond, PermitWithoutStream: true}),
 	)
-	authv3.RegisterAuthorizationServer(server, checks)
+	checks.Register(server)
 	healthv1.RegisterHealthServer(server, ready.health)
 	reflection.Register(server)
 	return server

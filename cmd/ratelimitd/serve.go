@@ -95,9 +95,11 @@ func serve(ctx context.Context, from source, drain time.Duration, stderr io.Writ
 		zap.Strings("listen", open.addresses()), zap.String("admin", open.adminAddress()),
 		zap.String("store", stores.Name()), redisMode(first.config), zap.String("version", buildText()))...)
 
+	limitMemory()
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer end()
+	tasks.Go(func() { tuneGC(background) })
 	tasks.Go(func() { reload.run(background, file, hangup) })
 	tasks.Go(func() { ready.begin(background) })
 	return d.untilStopped(ctx, stop, drain)

@@ -3,6 +3,7 @@ package authz
 import (
 	"context"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
@@ -29,7 +31,7 @@ type countingStore struct {
 func (s *countingStore) Name() string { return "memory" }
 
 func (s *countingStore) Take(_ context.Context, hits []limiter.Hit) ([]limiter.Decision, error) {
-	s.takes = append(s.takes, hits)
+	s.takes = append(s.takes, slices.Clone(hits))
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -101,12 +103,37 @@ func newFixtureFor(t testing.TB, store Store, answer Answer, client rules.Client
 	return &fixture{server, t, registry, logs}
 }
 
-// check asks once; an error is never an answer.
+// check asks once.
 func (f *fixture) check(request *authv3.CheckRequest) *authv3.CheckResponse {
 	f.t.Helper()
-	response, err := f.Check(context.Background(), request)
+	return f.checkIn(context.Background(), request)
+}
+
+func (f *fixture) checkIn(ctx context.Context, request *authv3.CheckRequest) *authv3.CheckResponse {
+	f.t.Helper()
+	data, err := proto.Marshal(request)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return f.checkBytes(ctx, data)
+}
+
+// checkBytes asks as gRPC does.
+func (f *fixture) checkBytes(ctx context.Context, data []byte) *authv3.CheckResponse {
+	f.t.Helper()
+	decode := func(into any) error { return Codec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, into) }
+	answer, err := handleCheck(f.Server, ctx, decode, nil)
 	if err != nil {
 		f.t.Fatalf("Check: %v", err)
+	}
+	message, err := Codec().Marshal(answer)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer message.Free()
+	response := &authv3.CheckResponse{}
+	if err := proto.Unmarshal(message.Materialize(), response); err != nil {
+		f.t.Fatalf("answer % x: %v", message.Materialize(), err)
 	}
 	return response
 }

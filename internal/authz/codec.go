@@ -1,6 +1,7 @@
 package authz
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
@@ -12,28 +13,50 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Codec returns gRPC's protobuf codec, but one that decodes every CheckRequest. Envoy copies some client bytes as they
-// are, such as the server name of TLS, into fields that protobuf wants in UTF-8. gRPC answers those with an error before
-// any handler runs, and an Envoy with failure_mode_allow then lets the client pass. Here each byte that is not UTF-8
-// becomes "!", as in the headers that Envoy itself cleans; what is no protobuf at all becomes an empty request.
+// Codec returns gRPC's protobuf codec, but one that leaves checks and their answers to the Server, which reads and writes
+// their bytes itself.
 func Codec() encoding.CodecV2 {
 	return codec{encoding.GetCodecV2(protocodec.Name)}
 }
 
 type codec struct{ encoding.CodecV2 }
 
+// Unmarshal never fails on a check: Envoy would take the error for a failure of ratelimitd.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	err := c.CodecV2.Unmarshal(data, v)
-	check, ok := v.(*authv3.CheckRequest)
-	if err == nil || !ok {
-		return err
+	check, ok := v.(*call)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
 	}
-	raw := data.Materialize()
-	repairUTF8(raw, check.ProtoReflect().Descriptor(), protowire.DefaultRecursionLimit)
-	if proto.Unmarshal(raw, check) != nil {
-		proto.Reset(check)
-	}
+	check.data = slices.Grow(check.data, data.Len())[:data.Len()]
+	data.CopyTo(check.data)
 	return nil
+}
+
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	check, ok := v.(*call)
+	if !ok {
+		return c.CodecV2.Marshal(v)
+	}
+	answer := mem.NewBuffer(check.answer, &answers)
+	check.release()
+	return mem.BufferSlice{answer}, nil
+}
+
+// decodeCheck decodes any bytes. Envoy copies some client bytes as they are, such as the server name of TLS, into fields that
+// protobuf wants in UTF-8. gRPC would answer those with an error before any handler runs, and an Envoy with
+// failure_mode_allow then lets the client pass. Here each byte that is not UTF-8 becomes "!", as in the headers that Envoy
+// itself cleans; what is no protobuf at all becomes an empty request.
+func decodeCheck(data []byte) *authv3.CheckRequest {
+	check := &authv3.CheckRequest{}
+	if proto.Unmarshal(data, check) == nil {
+		return check
+	}
+	repaired := slices.Clone(data)
+	repairUTF8(repaired, check.ProtoReflect().Descriptor(), protowire.DefaultRecursionLimit)
+	if proto.Unmarshal(repaired, check) != nil {
+		return &authv3.CheckRequest{}
+	}
+	return check
 }
 
 // repairUTF8 replaces, in place, the bytes that are not UTF-8 in the string fields of an encoded message and, to that

@@ -2,13 +2,11 @@ package authz
 
 import (
 	"encoding/base64"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
-	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
@@ -66,9 +64,9 @@ func isPrintable(text string) bool {
 	return true
 }
 
-// deniedGRPC is the refusal of a gRPC request. Envoy would make UNAVAILABLE of a 429, which clients retry at once, and a
-// body would take the message's place: so HTTP says 200, and the status is in the headers, which become trailers.
-func (o *outcome) deniedGRPC(answer Answer, contentType string) *authv3.DeniedHttpResponse {
+// appendDeniedGRPC appends the refusal of a gRPC request. Envoy would make UNAVAILABLE of a 429, which clients retry at once,
+// and a body would take the message's place: so HTTP says 200, and the status is in the headers, which become trailers.
+func (o *outcome) appendDeniedGRPC(b []byte, answer *Answer, contentType string) []byte {
 	refusal := o.refusal(answer)
 	status := &statuspb.Status{Code: int32(refusal.code), Message: refusal.message}
 	if seconds, ok := o.retryAfter(); ok {
@@ -78,16 +76,12 @@ func (o *outcome) deniedGRPC(answer Answer, contentType string) *authv3.DeniedHt
 			status.Details = []*anypb.Any{detail}
 		}
 	}
-	headers := []*corev3.HeaderValueOption{
-		header("content-type", contentType),
-		header("grpc-status", strconv.Itoa(int(refusal.code))),
-		header("grpc-message", status.Message),
-	}
+	h := headers{b: appendStatus(b, http.StatusOK), field: deniedHeaders}
+	h.text("content-type", contentType)
+	h.number("grpc-status", int64(refusal.code))
+	h.text("grpc-message", status.Message)
 	if details, err := proto.Marshal(status); err == nil {
-		headers = append(headers, header("grpc-status-details-bin", base64.RawStdEncoding.EncodeToString(details)))
+		h.text("grpc-status-details-bin", base64.RawStdEncoding.EncodeToString(details))
 	}
-	return &authv3.DeniedHttpResponse{
-		Status:  &typev3.HttpStatus{Code: typev3.StatusCode_OK},
-		Headers: o.refusalHeaders(headers, answer),
-	}
+	return o.appendRefusalHeaders(h, answer).b
 }

@@ -2,69 +2,81 @@ package authz
 
 import (
 	"math/bits"
-	"slices"
 	"strconv"
 	"time"
-
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/ratelimitd/ratelimitd/internal/limiter"
 )
 
-// header is one header of an answer. Values are made of rule names, numbers and fixed words: Envoy writes a line break in
-// a value through to the client, so nothing that a client sent may get into one unseen. Of a denied response's headers
-// those with append set vanish, so it stays unset.
-func header(name, value string) *corev3.HeaderValueOption {
-	var both struct { // in one allocation
-		option corev3.HeaderValueOption
-		value  corev3.HeaderValue
-	}
-	both.value.Key, both.value.Value = name, value
-	both.option.Header = &both.value
-	return &both.option
+// headers appends the headers of an answer, each a HeaderValueOption. Values are made of rule names, numbers and fixed words:
+// Envoy writes a line break in a value through to the client, so nothing that a client sent may get into one unseen.
+type headers struct {
+	b     []byte
+	field byte // of the message that they are a part of
+	// overwrite makes them take the place of those that the upstream sends: by default Envoy adds second ones. Of a denied
+	// response the headers with an action vanish.
+	overwrite bool
 }
 
-// overwriting makes the headers take the place of those that the upstream sends: by default Envoy adds second ones.
-func overwriting(headers []*corev3.HeaderValueOption) []*corev3.HeaderValueOption {
-	for _, h := range headers {
-		h.AppendAction = corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD
-	}
-	return headers
+// The numbers of a header's fields, from Envoy's .proto files.
+const (
+	optionHeader, optionAction = 1, 3
+	headerName, headerValue    = 1, 2
+
+	overwriteOrAdd = 2 // OVERWRITE_IF_EXISTS_OR_ADD
+)
+
+func (h *headers) text(name, value string) { addHeader(h, name, value) }
+
+func (h *headers) number(name string, value int64) {
+	var space [20]byte
+	addHeader(h, name, strconv.AppendInt(space[:0], value, 10))
 }
 
-// refusalHeaders appends the headers of a refusal: the wait, if there is one, and the limits.
-func (o *outcome) refusalHeaders(headers []*corev3.HeaderValueOption, answer Answer) []*corev3.HeaderValueOption {
+func addHeader[T string | []byte](h *headers, name string, value T) {
+	b := open(h.b, h.field)
+	begin := len(b)
+	b = open(b, optionHeader)
+	inner := len(b)
+	b = appendText(b, headerName, name)
+	b = appendText(b, headerValue, value)
+	b = shut(b, inner)
+	if h.overwrite {
+		b = appendNumber(b, optionAction, overwriteOrAdd)
+	}
+	h.b = shut(b, begin)
+}
+
+// appendRefusalHeaders appends the headers of a refusal: the wait, if there is one, and the limits.
+func (o *outcome) appendRefusalHeaders(h headers, answer *Answer) headers {
 	if seconds, ok := o.retryAfter(); ok {
-		headers = append(headers, header("retry-after", strconv.FormatInt(seconds, 10)))
+		h.number("retry-after", seconds)
 	}
-	return o.limitHeaders(headers, answer)
+	return o.appendLimits(h, answer)
 }
 
-// limitHeaders appends the families of limit headers that are switched on, unless no bucket has a say in the answer.
-func (o *outcome) limitHeaders(headers []*corev3.HeaderValueOption, answer Answer) []*corev3.HeaderValueOption {
+// appendLimits appends the families of limit headers that are switched on, unless no bucket has a say in the answer.
+func (o *outcome) appendLimits(h headers, answer *Answer) headers {
 	if o.verdict.Speaker < 0 {
-		return headers
+		return h
 	}
-	headers = slices.Grow(headers, 5)
 	if answer.XRateLimit {
 		speaker := o.decisions[o.verdict.Speaker]
-		headers = append(headers,
-			header("x-ratelimit-limit", strconv.FormatUint(uint64(o.hits[o.verdict.Speaker].Limit.Capacity()), 10)),
-			header("x-ratelimit-remaining", strconv.FormatUint(uint64(remaining(speaker)), 10)))
+		h.number("x-ratelimit-limit", int64(o.hits[o.verdict.Speaker].Limit.Capacity()))
+		h.number("x-ratelimit-remaining", int64(remaining(speaker)))
 		if seconds, ok := reset(speaker); ok {
-			headers = append(headers, header("x-ratelimit-reset", strconv.FormatInt(seconds, 10)))
+			h.number("x-ratelimit-reset", seconds)
 		}
 	}
 	if answer.RateLimit {
-		policy, state := o.rateLimit()
-		headers = append(headers, header("ratelimit-policy", policy), header("ratelimit", state))
+		o.appendRateLimit(&h)
 	}
-	return headers
+	return h
 }
 
-// rateLimit is the RateLimit-Policy and RateLimit of the IETF draft: a list item for each enforced rule that applies, in
+// appendRateLimit appends RateLimit-Policy and RateLimit of the IETF draft: a list item for each enforced rule that applies, in
 // file order; of a refusal, for each rule that refuses.
-func (o *outcome) rateLimit() (policy, state string) {
+func (o *outcome) appendRateLimit(h *headers) {
 	var space [2][256]byte
 	p, s := space[0][:0], space[1][:0]
 	for i := range o.hits {
@@ -78,7 +90,8 @@ func (o *outcome) rateLimit() (policy, state string) {
 		p = appendPolicy(p, hit)
 		s = appendState(s, hit.Rule, decision)
 	}
-	return string(p), string(s)
+	addHeader(h, "ratelimit-policy", p)
+	addHeader(h, "ratelimit", s)
 }
 
 func appendPolicy(b []byte, hit *limiter.Hit) []byte {

@@ -1,14 +1,12 @@
 package authz
 
 import (
-	"context"
 	"net/netip"
 	"strconv"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/ratelimitd/ratelimitd/internal/rules"
@@ -18,19 +16,15 @@ import (
 // cannot touch it.
 const clientMetadata = "x-ratelimitd-client"
 
-// readRequest takes from a check what the rules may know. Anything may be missing: an L4 check has no HTTP part, and what
-// could not be decoded has nothing at all.
-func readRequest(ctx context.Context, check *authv3.CheckRequest) rules.Request {
+// requestOf takes from a decoded check what the rules may know. Anything may be missing: an L4 check has no HTTP part, and
+// what could not be decoded has nothing at all.
+func requestOf(check *authv3.CheckRequest) rules.Request {
 	attributes := check.GetAttributes()
 	request := rules.Request{
-		Peer:       peer(attributes.GetSource().GetAddress()),
+		Peer:       parsePeer(attributes.GetSource().GetAddress().GetSocketAddress().GetAddress()),
 		Principal:  attributes.GetSource().GetPrincipal(),
 		Extensions: attributes.GetContextExtensions(),
 		Metadata:   filterMetadata{attributes.GetMetadataContext()},
-	}
-	// Envoy sends one value; of several nobody knows which is meant.
-	if values := metadata.ValueFromIncomingContext(ctx, clientMetadata); len(values) == 1 {
-		request.EnvoyClient = values[0]
 	}
 	if http := attributes.GetRequest().GetHttp(); http != nil {
 		request.HTTP = true
@@ -83,9 +77,12 @@ func headerLines(http *authv3.AttributeContext_HttpRequest) []rules.Header {
 	return lines
 }
 
-// peer is the address at the other end of the connection; the zero Addr for a Unix socket.
-func peer(address *corev3.Address) netip.Addr {
-	addr, err := netip.ParseAddr(address.GetSocketAddress().GetAddress())
+// parsePeer reads the address at the other end of the connection; it is the zero Addr for a Unix socket.
+func parsePeer(address string) netip.Addr {
+	if address == "" { // saves making the error
+		return netip.Addr{}
+	}
+	addr, err := netip.ParseAddr(address)
 	if err != nil {
 		return netip.Addr{}
 	}

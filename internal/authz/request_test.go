@@ -7,15 +7,34 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/ratelimitd/ratelimitd/internal/rules"
 )
 
+// allReads is what rules read that read a bit of everything.
+func allReads(t testing.TB) rules.Reads {
+	key := attributes(t, "header.x-api-key", "header.x-empty", "header.x-text", "extension.tier", "metadata.n:text")
+	return rules.NewSet([]rules.Rule{{Name: "a", Key: key, Limit: logLimit(1, time.Minute)}}, rules.ClientIP{}).Reads()
+}
+
+// encode is the message in bytes.
+func encode(t testing.TB, m proto.Message) []byte {
+	t.Helper()
+	data, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 // The checks are those that a real Envoy 1.40 sends.
 func TestRequestsAreReadAsTheyAre(t *testing.T) {
+	reads := allReads(t)
 	const socket = `"source": {"address": {"socketAddress": {"address": "127.0.0.1", "portValue": 44172}}}, "metadataContext": {}`
 	loopback := netip.MustParseAddr("127.0.0.1")
 	for _, tt := range []struct {
@@ -52,7 +71,11 @@ func TestRequestsAreReadAsTheyAre(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs(clientMetadata, "::1"))
-			got := readRequest(ctx, fromJSON(t, tt.check, &authv3.CheckRequest{}))
+			check := fromJSON(t, tt.check, &authv3.CheckRequest{})
+			c := new(call)
+			c.data = encode(t, check)
+			c.read(ctx, &reads)
+			got := c.request
 			slices.SortStableFunc(got.Headers, func(a, b rules.Header) int { return cmp.Compare(a.Name, b.Name) })
 			if !slices.Equal(got.Headers, tt.want.Headers) {
 				t.Errorf("headers %q", got.Headers)
@@ -71,7 +94,7 @@ func TestRequestsAreReadAsTheyAre(t *testing.T) {
 func TestScalarsOfTheMetadataAreReadAsText(t *testing.T) {
 	const check = `{"attributes": {"metadataContext": {"filterMetadata": {"n": {"text": "a b", "empty": "", "whole": 5, "big": 1e21, "part": 0.25,
 		"huge": 18446744073709551616, "negative": -5, "nan": "NaN", "yes": true, "no": false, "null": null, "list": ["a"], "below": {"plan": {"name": "pro"}}}}}}}`
-	request := readRequest(t.Context(), fromJSON(t, check, &authv3.CheckRequest{}))
+	request := requestOf(fromJSON(t, check, &authv3.CheckRequest{}))
 	for path, want := range map[string]string{
 		"n:text": "a b", "n:empty": "", "n:whole": "5", "n:big": "1000000000000000000000", "n:part": "0.25", "n:huge": "18446744073709552000",
 		"n:negative": "-5", "n:nan": "NaN", "n:yes": "true", "n:no": "false", "n:below.plan.name": "pro",

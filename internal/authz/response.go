@@ -4,10 +4,6 @@ import (
 	"net/http"
 	"strconv"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
-	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
-	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 
 	"github.com/ratelimitd/ratelimitd/internal/limiter"
@@ -16,41 +12,69 @@ import (
 
 const statusLimited = http.StatusTooManyRequests
 
-// response is the outcome as Envoy takes it. Envoy goes by the outer status: unset or 0 it allows, even beside a denied
-// response; any other code refuses.
-func (o *outcome) response(answer Answer, request *rules.Request) *authv3.CheckResponse {
-	response := &authv3.CheckResponse{DynamicMetadata: o.metadata()}
+// The numbers of the fields of an answer, from Envoy's .proto files, by their messages.
+const (
+	responseStatus, responseDenied, responseOK, responseMetadata = 1, 2, 3, 4
+
+	statusCode = 1
+
+	okHeadersToAdd = 6
+
+	deniedStatus, deniedHeaders, deniedBody = 1, 2, 3
+)
+
+// appendResponse appends the outcome as Envoy takes it, a CheckResponse. Envoy goes by the outer status: unset or 0 it allows,
+// even beside a denied response; any other code refuses.
+func (o *outcome) appendResponse(b []byte, answer *Answer, request *rules.Request) []byte {
+	b = open(b, responseStatus)
 	if o.verdict.Allowed {
-		response.Status = &statuspb.Status{Code: int32(codes.OK)}
-		response.HttpResponse = &authv3.CheckResponse_OkResponse{OkResponse: &authv3.OkHttpResponse{
-			ResponseHeadersToAdd: overwriting(o.limitHeaders(nil, answer)),
-		}}
-		return response
-	}
-	var denied *authv3.DeniedHttpResponse
-	if contentType, ok := grpcContentType(request); ok {
-		denied = o.deniedGRPC(answer, contentType)
+		b = open(b, responseOK)
+		begin := len(b)
+		b = o.appendLimits(headers{b, okHeadersToAdd, true}, answer).b
+		b = shut(b, begin)
 	} else {
-		denied = o.denied(answer)
+		begin := len(b)
+		b = appendNumber(b, statusCode, uint64(codes.ResourceExhausted))
+		b = shut(b, begin)
+		b = open(b, responseDenied)
+		begin = len(b)
+		if contentType, ok := grpcContentType(request); ok {
+			b = o.appendDeniedGRPC(b, answer, contentType)
+		} else {
+			b = o.appendDenied(b, answer)
+		}
+		b = shut(b, begin)
 	}
-	response.Status = &statuspb.Status{Code: int32(codes.ResourceExhausted)}
-	response.HttpResponse = &authv3.CheckResponse_DeniedResponse{DeniedResponse: denied}
-	return response
+	b = open(b, responseMetadata)
+	begin := len(b)
+	b = o.appendMetadata(b)
+	return shut(b, begin)
 }
 
-// denied is the refusal of a plain HTTP request.
-func (o *outcome) denied(answer Answer) *authv3.DeniedHttpResponse {
+// appendDenied appends the refusal of a plain HTTP request, a DeniedHttpResponse.
+func (o *outcome) appendDenied(b []byte, answer *Answer) []byte {
 	refusal := o.refusal(answer)
-	body := `{"error":"` + refusal.name + `"}`
+	b = appendStatus(b, refusal.status)
+	h := headers{b: b, field: deniedHeaders}
+	h.text("content-type", "application/json")
+	b = o.appendRefusalHeaders(h, answer).b
+	b = open(b, deniedBody)
+	begin := len(b)
+	b = append(b, `{"error":"`...)
+	b = append(b, refusal.name...)
+	b = append(b, '"')
 	if seconds, ok := o.retryAfter(); ok {
-		body = `{"error":"` + refusal.name + `","retry_after_seconds":` + strconv.FormatInt(seconds, 10) + `}`
+		b = append(b, `,"retry_after_seconds":`...)
+		b = strconv.AppendInt(b, seconds, 10)
 	}
-	headers := []*corev3.HeaderValueOption{header("content-type", "application/json")}
-	return &authv3.DeniedHttpResponse{
-		Status:  &typev3.HttpStatus{Code: typev3.StatusCode(refusal.status)},
-		Headers: o.refusalHeaders(headers, answer),
-		Body:    body,
-	}
+	return shut(append(b, '}'), begin)
+}
+
+// appendStatus appends an HTTP status to a DeniedHttpResponse.
+func appendStatus(b []byte, status int) []byte {
+	b = open(b, deniedStatus)
+	begin := len(b)
+	return shut(appendNumber(b, statusCode, uint64(status)), begin)
 }
 
 // refusal is how one kind of refusal is told to a client.
@@ -61,7 +85,7 @@ type refusal struct {
 	message string     // gRPC
 }
 
-func (o *outcome) refusal(answer Answer) refusal {
+func (o *outcome) refusal(answer *Answer) refusal {
 	switch o.verdict.Reason {
 	case limiter.ReasonRule, limiter.ReasonKeyMissing:
 		return refusal{http.StatusForbidden, "denied", codes.PermissionDenied, "denied"}

@@ -9,6 +9,7 @@ import (
 // ruleset is a snapshot in use, with each rule's counters looked up once.
 type ruleset struct {
 	Snapshot
+	reads    rules.Reads
 	counters map[*rules.Rule]*metrics.Rule
 }
 
@@ -19,7 +20,7 @@ func (s *Server) Use(snapshot Snapshot) {
 	}
 	snapshot.Replicas = max(1, snapshot.Replicas)
 	all := snapshot.Rules.Rules()
-	set := &ruleset{Snapshot: snapshot, counters: make(map[*rules.Rule]*metrics.Rule, len(all))}
+	set := &ruleset{Snapshot: snapshot, reads: snapshot.Rules.Reads(), counters: make(map[*rules.Rule]*metrics.Rule, len(all))}
 	for _, rule := range all {
 		set.counters[rule] = s.metrics.Rule(rule.Name)
 	}

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/ratelimitd/ratelimitd/internal/limiter"
 	"github.com/ratelimitd/ratelimitd/internal/metrics"
@@ -42,8 +42,6 @@ type Snapshot struct {
 
 // Server is Envoy's Authorization service. It is safe for concurrent use.
 type Server struct {
-	authv3.UnimplementedAuthorizationServer
-
 	store, local limiter.Store
 	metrics      *metrics.Metrics
 	log          *zap.Logger
@@ -67,25 +65,29 @@ func NewServer(o Options) *Server {
 	return s
 }
 
-// Check decides one request. It never returns an error: Envoy takes one for a failure of ratelimitd, not for an answer.
-func (s *Server) Check(ctx context.Context, check *authv3.CheckRequest) (*authv3.CheckResponse, error) {
+// Register makes the server answer the checks that come to a gRPC server, which must use Codec.
+func (s *Server) Register(on grpc.ServiceRegistrar) { on.RegisterService(&serviceDesc, s) }
+
+// answer decides one request. There is no error: Envoy takes one for a failure of ratelimitd, not for an answer.
+func (s *Server) answer(ctx context.Context, c *call) {
 	start := s.now()
 	set := s.current.Load()
-	request := readRequest(ctx, check)
-	applied := set.Rules.Apply(&request)
-	s.report(check, &applied)
+	c.read(ctx, &set.reads)
+	applied := &c.applied
+	set.Rules.ApplyTo(applied, &c.request)
+	s.report(c, applied)
 
-	asked := takeOf(&applied)
+	asked := takeOf(applied)
 	err := s.take(ctx, &asked)
 	if err != nil {
 		asked = s.takeLocally(ctx, asked, set.Replicas)
 	}
 	verdict := limiter.Judge(asked.hits, asked.decisions)
 
-	o := conclude(&applied, asked, verdict, err)
-	set.count(&applied, &o)
-	s.metrics.Answered(o.metric(&applied), s.now().Sub(start))
-	return o.response(set.Answer, &request), nil
+	o := conclude(applied, asked, verdict, err)
+	set.count(applied, &o)
+	s.metrics.Answered(o.metric(applied), s.now().Sub(start))
+	*c.answer = o.appendResponse(*c.answer, &set.Answer, &c.request)
 }
 
 // take asks the store, and does not trouble it for nothing.
@@ -98,7 +100,7 @@ func (s *Server) take(ctx context.Context, t *take) (err error) {
 }
 
 // report counts and, at most once a minute, logs what an operator should know of a request whatever becomes of it.
-func (s *Server) report(check *authv3.CheckRequest, applied *rules.Applied) {
+func (s *Server) report(c *call, applied *rules.Applied) {
 	if applied.UntrustedHeader {
 		s.metrics.UntrustedHeader()
 	}
@@ -108,7 +110,7 @@ func (s *Server) report(check *authv3.CheckRequest, applied *rules.Applied) {
 			s.log.Warn("client address unknown: the rules that need it do not apply to such requests")
 		}
 	}
-	if check.GetAttributes() == nil && s.warnedEmpty.open(s.now()) {
+	if c.empty && s.warnedEmpty.open(s.now()) {
 		s.log.Warn("check request that is empty or cannot be decoded: decided as a connection of which nothing is known")
 	}
 }

@@ -37,7 +37,7 @@ type owedHit struct {
 func (s *retracting) take(cost uint32) (Decision, []byte) {
 	s.t.Helper()
 	h := Hit{Limit: s.limit, Cost: cost}
-	packed := appendHit(nil, &h, time.UnixMilli(s.now))
+	packed := appendRequest(nil, []Hit{h}, time.UnixMilli(s.now), 0)
 	reply, err := s.client.Eval(context.Background(), lua.Driver, []string{s.key}, packed, s.now, 1).Int64Slice()
 	if err != nil || len(reply) != 3 || reply[2] != s.now {
 		s.t.Fatalf("%v, %v", reply, err)
@@ -159,7 +159,7 @@ func TestAGroupOfWhichAllWasGivenBackIsNoGroup(t *testing.T) {
 	if d, _ := s.take(0); d.Remaining != 2 || d.ResetAfter != time.Minute {
 		t.Errorf("%s, want 2 left and more in a minute, when the only unit leaves", brief(d))
 	}
-	packed = appendHit(nil, &Hit{Limit: s.limit, Cost: 2, CountDenied: true}, time.UnixMilli(s.now))
+	packed = appendRequest(nil, []Hit{{Limit: s.limit, Cost: 2, CountDenied: true}}, time.UnixMilli(s.now), 0)
 	reply, err := s.client.Eval(context.Background(), lua.Driver, []string{s.key}, packed, s.now).Int64Slice()
 	if err != nil || reply[0] != 0 {
 		t.Errorf("a counted hit that fits: %v, %v", reply, err)
@@ -195,7 +195,7 @@ func TestATokenBucketGivesBackNoMoreThanTheFastestRefillHasLeft(t *testing.T) {
 	if d, _ := s.take(20); !d.Allowed {
 		t.Fatal("the bucket is not full again")
 	}
-	packed := appendHit(nil, &Hit{Limit: fast, Cost: 20}, time.Time{}) // as spread packs it, with the fastest quota
+	packed := appendRequest(nil, []Hit{{Limit: fast, Cost: 20}}, time.Time{}, 0) // as spread packs it, with the fastest quota
 	if units := s.giveBack(owedHit{packed, 20, aligned}); units != 0 {
 		t.Errorf("%d units, but all had come back by themselves", units)
 	}

@@ -65,7 +65,7 @@ type Decision struct {
 type Store interface {
 	// Take decides all hits at one instant of the store's own clock, as one atomic step. The enforced hits are spent all
 	// or none; a refused request spends nothing, but each hit still gets its decision: what its bucket holds unspent.
-	// Each shadow hit is decided and spent on its own. The i-th decision answers the i-th hit.
+	// Each shadow hit is decided and spent on its own. The i-th decision answers the i-th hit. The hits are not kept.
 	//
 	// A bucket that is missing is full. Every bucket expires by itself some time after it is full again.
 	//

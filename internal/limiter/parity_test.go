@@ -163,11 +163,10 @@ func (tr *trace) replay(t *testing.T, client *redis.Client, sum, prefix string) 
 	var ttls []*redis.DurationCmd
 	for _, step := range tr.takes {
 		var keys []string
-		var packed []byte
-		for i, h := range step.hits {
-			keys = append(keys, name(step.keys[i]))
-			packed = appendHit(packed, &h, time.UnixMilli(step.now))
+		for _, i := range step.keys {
+			keys = append(keys, name(i))
 		}
+		packed := appendRequest(nil, step.hits, time.UnixMilli(step.now), 0)
 		for _, i := range step.expired {
 			pipe.Del(ctx, name(i))
 		}

@@ -114,16 +114,16 @@ func near(node, addr string) string {
 	return addr
 }
 
-// run sends a command to the server of the slot and waits for its reply until the deadline. A cluster may send it on; it
+// run sends a command to the server of its slot and waits for its reply until the deadline. A cluster may send it on; it
 // does so before anything is run, so that nothing is counted twice.
-func (s *Redis) run(slot uint16, c command, deadline time.Time) ([]int64, error) {
-	at := s.servers.slots[slot].Load()
+func (s *Redis) run(c command, deadline time.Time) ([]int64, error) {
+	at := s.servers.slots[c.slot].Load()
 	for hop := 0; ; hop++ {
 		if at == nil {
 			return nil, s.nobody()
 		}
 		reply, err := at.call(c, deadline)
-		next, asking := s.sentOn(slot, at, err)
+		next, asking := s.sentOn(c.slot, at, err)
 		if next == nil || hop == maxHops {
 			return reply, err
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,11 +26,14 @@ var (
 	giveBack = newScript(lua.GiveBack)
 )
 
-// command is one call of a script.
+// command is one call of a script: a request's, or several of one slot together.
 type command struct {
 	script *luaScript
-	args   []any // evalsha and all behind it
-	asking bool  // the bucket's slot is on its way to the server
+	slot   uint16
+	keys   []any  // of the buckets
+	packed []byte // the requests, as the script reads them
+	last   []any  // what the script is told beside
+	asking bool   // the slot is on its way to the server
 }
 
 // words is what a command is told beside the hits.
@@ -39,34 +43,49 @@ type words struct {
 	spentAt string // for giveBack, when the hits were spent
 }
 
-// words returns the words of the command that runs a script on the hits, with the calendar's windows around now.
-func (s *Redis) words(script *luaScript, hits []Hit, w words, now time.Time) []any {
-	args := make([]any, 0, len(hits)+5)
-	args = append(args, "evalsha", script.sha, len(hits))
-	packed := make([]byte, 0, len(hits)*hitSize)
+// command returns the command that runs a script on the hits of a request, with the calendar's windows around now.
+func (s *Redis) command(script *luaScript, slot uint16, hits []Hit, w words, now time.Time) command {
+	c := command{script: script, slot: slot, keys: make([]any, len(hits))}
 	for i := range hits {
-		h, begin := &hits[i], len(packed)
-		args = append(args, s.key(h))
-		packed = appendHit(packed, h, now)
-		if w.ask && !h.Shadow {
-			packed[begin+1] |= flagAsk
-		}
+		c.keys[i] = s.key(&hits[i])
 	}
-	args = append(args, packed)
+	var flags byte
+	if w.ask {
+		flags = flagAsk
+	}
+	c.packed = appendRequest(make([]byte, 0, requestHead+len(hits)*hitSize), hits, now, flags)
 	last := w.spentAt
 	if w.dated {
 		last = "1"
 	}
 	switch {
 	case s.now != nil:
-		args = append(args, strconv.FormatInt(s.now(), 10))
+		c.last = append(c.last, strconv.FormatInt(s.now(), 10))
 	case last != "":
-		args = append(args, "")
+		c.last = append(c.last, "")
 	}
 	if last != "" {
-		args = append(args, last)
+		c.last = append(c.last, last)
 	}
-	return args
+	return c
+}
+
+// joins reports whether one call can carry both, so that each gets its reply as if it were alone.
+func (c *command) joins(other *command) bool {
+	return c.script == driver && other.script == driver && c.slot == other.slot && !c.asking && !other.asking &&
+		len(c.last) < 2 && slices.Equal(c.last, other.last)
+}
+
+// words are the words of the command, those of Redis's EVAL if it must be told the script.
+func (c *command) words(eval bool) []any {
+	args := make([]any, 0, len(c.keys)+6)
+	if eval {
+		args = append(args, "eval", c.script.text)
+	} else {
+		args = append(args, "evalsha", c.script.sha)
+	}
+	args = append(append(args, len(c.keys)), c.keys...)
+	return append(append(args, c.packed), c.last...)
 }
 
 const (
@@ -122,9 +141,9 @@ var crcTable = func() (table [256]uint16) {
 
 // runDriver decides hits that lie in one slot, and returns when that was if it is to be dated.
 func (s *Redis) runDriver(slot uint16, hits []Hit, w words, deadline time.Time) (decisions []Decision, at int64, err error) {
-	reply, err := s.run(slot, command{script: driver, args: s.words(driver, hits, w, time.Now())}, deadline)
+	reply, err := s.run(s.command(driver, slot, hits, w, time.Now()), deadline)
 	if clock, yes := outside(reply); yes {
-		reply, err = s.run(slot, command{script: driver, args: s.words(driver, hits, w, clock)}, deadline)
+		reply, err = s.run(s.command(driver, slot, hits, w, clock), deadline)
 	}
 	if err != nil {
 		return nil, 0, err

@@ -59,6 +59,8 @@ func (v *server) connect(ctx context.Context) (*redis.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, v.store.connectTimeout())
 	defer cancel()
 	options := v.options
+	options.ReadTimeout = max(patience, v.store.timeout) // what is sent later has no other deadline
+	options.WriteTimeout = options.ReadTimeout
 	options.Dialer = dialOnce(redis.NewDialer(&v.options))
 	client := redis.NewClient(&options)
 	err := client.ScriptLoad(ctx, driver.text).Err()
@@ -82,7 +84,8 @@ var probed = Hit{Key: Key([]byte("ratelimitd probe")), Limit: Limit{Algorithm: S
 
 // probe runs the script and writes: a Redis that cannot, such as a replica, is as good as away.
 func (s *Redis) probe(ctx context.Context, client *redis.Client) error {
-	look := redis.NewIntSliceCmd(ctx, s.words(driver, []Hit{probed}, words{}, time.Now())...)
+	c := s.command(driver, 0, []Hit{probed}, words{}, time.Now())
+	look := redis.NewIntSliceCmd(ctx, c.words(false)...)
 	_ = client.Process(ctx, look) // the command keeps the error
 	if look.Err() != nil {
 		return look.Err()

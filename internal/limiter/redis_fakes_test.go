@@ -146,8 +146,8 @@ func (p *proxy) forget() {
 	p.halves = nil
 }
 
-// fakeRedis answers calls of the script with that reply, the probe with what it wants and all else with OK. It returns its
-// address. It is busy with each call for that long, with one at a time.
+// fakeRedis answers each hit in a call of the script with that reply, the probe with what it wants and all else with OK. It
+// returns its address. It is busy with each hit for that long, with one at a time.
 func fakeRedis(t *testing.T, reply string, busy time.Duration) string {
 	var mu sync.Mutex
 	var free time.Time // when the calls so far are done
@@ -187,8 +187,14 @@ func fakeRedis(t *testing.T, reply string, busy time.Duration) string {
 					case strings.HasPrefix(words[0], "eval") && strings.HasSuffix(words[3], base64.RawURLEncoding.EncodeToString(probed.Key[:])):
 						answer = "*2\r\n:1\r\n:0"
 					case strings.HasPrefix(words[0], "eval"):
-						work()
+						hits, _ := strconv.Atoi(words[2])
+						for range hits {
+							work()
+						}
 						answer = reply
+						if each, ok := strings.CutPrefix(reply, "*2"); ok {
+							answer = fmt.Sprintf("*%d%s", 2*hits, strings.Repeat(each, hits))
+						}
 					}
 					fmt.Fprintf(c, "%s\r\n", answer)
 				}

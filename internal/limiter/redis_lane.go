@@ -97,48 +97,40 @@ func (l *lane) gather(batch []*call, first *call, needed time.Duration) []*call 
 
 // send asks Redis about a batch in one round trip, and answers its takes. It reports whether the connection is still good.
 func (l *lane) send(ctx context.Context, client *redis.Client, batch []*call) (good bool) {
-	ctx, cancel := context.WithTimeout(ctx, max(patience, l.server.store.timeout))
-	defer cancel()
 	good = true
-	var forgotten []*call
-	for i, command := range pipeline(ctx, client, batch) {
-		reply, err := command.Result()
-		if redis.HasErrorPrefix(err, "NOSCRIPT") && time.Now().Before(batch[i].deadline) {
+	var forgotten []*shared
+	for _, c := range pipeline(ctx, client, join(batch), false) {
+		if redis.HasErrorPrefix(c.reply.Err(), "NOSCRIPT") && c.wanted() {
 			// Redis answers so before it has run anything: asked once more with the script, nothing is counted twice.
-			batch[i].args[0], batch[i].args[1] = "eval", batch[i].script.text
-			forgotten = append(forgotten, batch[i])
+			forgotten = append(forgotten, c)
 			continue
 		}
-		good = good && keepsConnection(err)
-		batch[i].end(reply, err)
+		good = c.end() && good
 	}
-	for i, command := range pipeline(ctx, client, forgotten) {
-		reply, err := command.Result()
-		good = good && keepsConnection(err)
-		forgotten[i].end(reply, err)
+	for _, c := range pipeline(ctx, client, forgotten, true) {
+		good = c.end() && good
 	}
 	return good
 }
 
-// pipeline sends the commands of a batch and reads their replies. Each command has a reply or an error then.
-func pipeline(ctx context.Context, client *redis.Client, batch []*call) []*redis.IntSliceCmd {
+// pipeline sends commands and reads their replies. Each has a reply or an error then.
+func pipeline(ctx context.Context, client *redis.Client, batch []*shared, eval bool) []*shared {
 	if len(batch) == 0 {
 		return nil
 	}
-	commands := make([]*redis.IntSliceCmd, len(batch))
 	pipe := client.Pipeline()
-	for i, c := range batch {
+	for _, c := range batch {
 		if c.asking {
 			_ = pipe.Process(ctx, redis.NewStatusCmd(ctx, "asking"))
 		}
-		commands[i] = redis.NewIntSliceCmd(ctx, c.args...)
-		_ = pipe.Process(ctx, commands[i]) // only queues
+		c.reply = redis.NewIntSliceCmd(ctx, c.words(eval)...)
+		_ = pipe.Process(ctx, c.reply) // only queues
 	}
 	_, err := pipe.Exec(ctx)
-	for _, command := range commands {
-		if err != nil && command.Err() == nil && command.Val() == nil {
-			command.SetErr(err) // none was sent
+	for _, c := range batch {
+		if err != nil && c.reply.Err() == nil && c.reply.Val() == nil {
+			c.reply.SetErr(err) // none was sent
 		}
 	}
-	return commands
+	return batch
 }

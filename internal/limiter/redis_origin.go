@@ -78,7 +78,7 @@ func bind(o *redis.Options, timeout time.Duration) {
 	o.DialerRetries = 1
 	o.DialTimeout = timeout
 	o.ContextTimeoutEnabled = true
-	o.ReadTimeout, o.WriteTimeout = -1, -1 // the context's deadline alone counts
+	o.ReadTimeout, o.WriteTimeout = timeout, timeout // where the context has no deadline
 	o.PoolSize = 1
 	o.ConnMaxIdleTime = -1 // an idle connection stays: a new one would be made within a take's budget
 	o.PipelinePoolSize = -1

@@ -56,14 +56,22 @@ func (v *server) start(ctx context.Context) {
 type call struct {
 	command
 	deadline time.Time
-	done     chan struct{} // closed when the two below are set
+	done     chan struct{} // gets one when the two below are set
 	reply    []int64
 	err      error
+	late     *time.Timer
 }
+
+// idleCalls are used again: those that ended before their deadline. Nobody else knows them then.
+var idleCalls = sync.Pool{New: func() any {
+	late := time.NewTimer(time.Hour)
+	late.Stop()
+	return &call{done: make(chan struct{}, 1), late: late}
+}}
 
 func (c *call) end(reply []int64, err error) {
 	c.reply, c.err = reply, err
-	close(c.done)
+	c.done <- struct{}{}
 }
 
 // call sends a command and waits for its reply until the deadline.
@@ -72,25 +80,29 @@ func (v *server) call(what command, deadline time.Time) ([]int64, error) {
 	if !v.answers(now) {
 		return nil, errCircuitOpen
 	}
-	c := &call{command: what, deadline: deadline, done: make(chan struct{})}
-	late := time.NewTimer(deadline.Sub(now))
-	defer late.Stop()
+	c := idleCalls.Get().(*call)
+	c.command, c.deadline = what, deadline
+	c.late.Reset(deadline.Sub(now))
+	defer c.late.Stop()
 	select {
 	case v.queue <- c:
-	case <-late.C:
+	case <-c.late.C:
 		return nil, v.about(context.DeadlineExceeded)
 	}
 	select {
 	case <-c.done:
-		return c.reply, v.about(c.err)
-	case <-late.C:
+	case <-c.late.C:
+		select {
+		case <-c.done: // in the same moment
+		default:
+			return nil, v.about(context.DeadlineExceeded)
+		}
 	}
-	select {
-	case <-c.done: // in the same moment
-		return c.reply, v.about(c.err)
-	default:
-		return nil, v.about(context.DeadlineExceeded)
-	}
+	reply, err := c.reply, c.err
+	c.late.Stop()
+	c.command, c.reply, c.err = command{}, nil, nil
+	idleCalls.Put(c)
+	return reply, v.about(err)
 }
 
 // about says which server an error comes from, and remembers it.

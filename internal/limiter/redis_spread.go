@@ -57,7 +57,7 @@ type spread struct {
 
 // spread decides a take of several parts.
 func (s *Redis) spread(hits []Hit, parts []part, deadline time.Time) ([]Decision, error) {
-	t := &spread{store: s, hits: hits, deadline: deadline}
+	t := &spread{store: s, hits: slices.Clone(hits), deadline: deadline} // giving back may outlast the take
 	t.asked, t.decisions = make([]Decision, len(hits)), make([]Decision, len(hits))
 	parts, err := t.askAll(parts)
 	copy(t.decisions, t.asked)
@@ -186,7 +186,7 @@ func (t *spread) giveBack(parts []part) {
 				hits[i].Limit.Quota = max(hits[i].Limit.Quota, hits[i].Fastest)
 			}
 			w := words{spentAt: strconv.FormatInt(p.at, 10)}
-			_, err := t.store.run(p.slot, command{script: giveBack, args: t.store.words(giveBack, hits, w, time.Now())}, deadline)
+			_, err := t.store.run(t.store.command(giveBack, p.slot, hits, w, time.Now()), deadline)
 			return err
 		})
 		close(done)

@@ -206,7 +206,7 @@ func TestTheURLCannotUndoThePromisesAboutTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := s.origin.options; o.MaxRetries != -1 || o.ReadTimeout != -1 || o.DialTimeout != minConnectTimeout || o.PoolSize != 1 {
+	if o := s.origin.options; o.MaxRetries != -1 || o.ReadTimeout != minConnectTimeout || o.DialTimeout != minConnectTimeout || o.PoolSize != 1 {
 		t.Errorf("%+v", o)
 	}
 }

@@ -29,7 +29,7 @@ func TestUnitsAreCarriedOverExactly(t *testing.T) {
 		value = appendUint(value, 4, before)
 		client.Set(ctx, "k", value, time.Hour)
 		h := Hit{Limit: Limit{Algorithm: TokenBucket, Quota: 9, Window: time.Duration(after) * time.Millisecond, Burst: 9}, Cost: 1}
-		if err := client.Eval(ctx, lua.Driver, []string{"k"}, appendHit(nil, &h, time.UnixMilli(aligned)), aligned).Err(); err != nil {
+		if err := client.Eval(ctx, lua.Driver, []string{"k"}, appendRequest(nil, []Hit{h}, time.UnixMilli(aligned), 0), aligned).Err(); err != nil {
 			t.Fatal(err)
 		}
 		b := &tokenBucket{window: uint32(before), missing: missing, last: aligned}
@@ -51,7 +51,7 @@ func TestTheRingInRedisFollowsTheLiveHits(t *testing.T) {
 	}{
 		{0, 1, 8}, {0, 7, 8}, {0, 1, 16}, {30_000, 991, 1000}, {60_000, 1, 1000}, {90_000, 1, 8},
 	} {
-		packed := appendHit(nil, &Hit{Limit: limit, Cost: step.cost}, time.UnixMilli(aligned))
+		packed := appendRequest(nil, []Hit{{Limit: limit, Cost: step.cost}}, time.UnixMilli(aligned), 0)
 		if err := client.Eval(ctx, lua.Driver, []string{"k"}, packed, aligned+step.at).Err(); err != nil {
 			t.Fatal(err)
 		}

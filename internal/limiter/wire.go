@@ -17,6 +17,26 @@ const (
 // hitSize is the length of most hits in the script's argument.
 const hitSize = 22
 
+// appendRequest appends the hits of one request as lua/driver.lua reads them, with the windows around now of those that have a
+// calendar; flags are added to those of the enforced hits.
+func appendRequest(dst []byte, hits []Hit, now time.Time, flags byte) []byte {
+	begin := len(dst)
+	dst = append(dst, 0, 0, 0, 0, 0, 0)
+	for i := range hits {
+		at := len(dst)
+		dst = appendHit(dst, &hits[i], now)
+		if !hits[i].Shadow {
+			dst[at+1] |= flags
+		}
+	}
+	binary.BigEndian.PutUint16(dst[begin:], uint16(len(hits)))
+	binary.BigEndian.PutUint32(dst[begin+2:], uint32(len(dst)-begin-requestHead))
+	return dst
+}
+
+// requestHead is the length of what precedes the hits of a request.
+const requestHead = 6
+
 // appendHit appends the hit as lua/driver.lua reads it, big-endian: algorithm and flags in a byte each, then tick in ms, window
 // in ticks, quota, burst and cost in four bytes each; a ban in six; and of a calendar the windows around now, in four times
 // five. The key is not in it.
@@ -66,12 +86,37 @@ const (
 	replyNever   = -2
 	replyBanned  = -16 // less the ms for which the ban lasts
 	replyOutside = -4
+	replyFailed  = -5
 )
+
+// failures are what lua/driver.lua has numbers for in place of an error.
+var failures = []scriptError{
+	"ERR the script failed", "OOM command not allowed", "READONLY writes are refused", "WRONGTYPE the bucket is none", "NOPERM a command is not allowed",
+}
+
+// scriptError is the error of one request among several that one call of the script decided. It begins as Redis's own does.
+type scriptError string
+
+func (e scriptError) Error() string { return string(e) }
+
+// RedisError makes it one of Redis's replies.
+func (scriptError) RedisError() {}
+
+// failed returns the error that stands in a request's part of a reply, if one does.
+func failed(reply []int64) error {
+	if len(reply) < 2 || reply[0] != replyFailed {
+		return nil
+	}
+	if reply[1] < 0 || reply[1] >= int64(len(failures)) {
+		return failures[0]
+	}
+	return failures[reply[1]]
+}
 
 // outside says of a reply that nothing was decided, because Redis's clock is outside the windows around the caller's, and
 // returns what that clock shows.
 func outside(reply []int64) (now time.Time, yes bool) {
-	if len(reply) != 2 || reply[0] != replyOutside {
+	if len(reply) < 2 || reply[0] != replyOutside {
 		return time.Time{}, false
 	}
 	return time.UnixMilli(reply[1]), true

@@ -104,22 +104,29 @@ type Applied struct {
 }
 
 // Apply finds what the rules make of the request, which it does not change.
-func (s *Set) Apply(req *Request) Applied {
+func (s *Set) Apply(req *Request) (a Applied) {
+	s.ApplyTo(&a, req)
+	return a
+}
+
+// ApplyTo is Apply for callers that have an Applied which is no longer needed: its memory is used again.
+func (s *Set) ApplyTo(a *Applied, req *Request) {
+	*a = Applied{Hits: a.Hits[:0], Rules: a.Rules[:0]}
 	f := newFacts(req, &s.client)
 	var space [64]int32
-	return s.evaluate(&f, s.index.find(space[:0], &f))
+	s.evaluate(a, &f, s.index.find(space[:0], &f))
 }
 
 // evaluate looks at the rules of these numbers in turn.
-func (s *Set) evaluate(f *facts, numbers []int32) (a Applied) {
-	for i, number := range numbers {
+func (s *Set) evaluate(a *Applied, f *facts, numbers []int32) {
+	for _, number := range numbers {
 		r := &s.rules[number]
 		route, ok := f.match(&r.Match, r.Action == Allow)
 		if !ok {
 			continue
 		}
 		if r.Action == Limit {
-			a.addLimit(f, r, route, len(numbers)-i)
+			a.addLimit(f, r, route)
 		} else if r.Shadow {
 			a.ShadowDecided = append(a.ShadowDecided, r.Rule)
 		} else {
@@ -128,11 +135,10 @@ func (s *Set) evaluate(f *facts, numbers []int32) (a Applied) {
 		}
 	}
 	a.ClientUnknown, a.UntrustedHeader = f.clientUnknown, f.untrustedHeader
-	return a
 }
 
-// addLimit notes what a limit rule that matched makes of the request; at most left more rules can follow suit.
-func (a *Applied) addLimit(f *facts, r *compiledRule, route string, left int) {
+// addLimit notes what a limit rule that matched makes of the request.
+func (a *Applied) addLimit(f *facts, r *compiledRule, route string) {
 	found := f.findBucket(r, route)
 	if found.missing {
 		a.Missing = append(a.Missing, r.Rule)
@@ -143,9 +149,6 @@ func (a *Applied) addLimit(f *facts, r *compiledRule, route string, left int) {
 		return
 	case found.skipped:
 		return
-	case a.Hits == nil:
-		left = min(left, 8)
-		a.Hits, a.Rules = make([]limiter.Hit, 0, left), make([]*Rule, 0, left)
 	}
 	numbers := f.numbers(r)
 	cost, valid := f.costOf(numbers, route)
@@ -156,49 +159,4 @@ func (a *Applied) addLimit(f *facts, r *compiledRule, route string, left int) {
 		Rule: r.Name, Key: found.key, Limit: numbers.limit, Cost: cost, Shadow: r.Shadow, CountDenied: r.CountDenied, Ban: r.Ban, Fastest: r.fastest, Tag: found.tag,
 	})
 	a.Rules = append(a.Rules, r.Rule)
-}
-
-// Headers returns the names of the headers that the rules, their keys, costs and overrides and the client's address are
-// read from, and content-type, by which gRPC requests are told; sorted, in lower case, each once. Envoy must hand these over.
-func (s *Set) Headers() []string {
-	names := []string{"content-type"}
-	for i := range s.list {
-		names = append(names, s.list[i].headers()...)
-	}
-	if s.client.From == FromHeaders {
-		names = append(names, ForwardedFor)
-		for _, header := range s.client.Headers {
-			names = append(names, header.Name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// headers returns the names of the headers that the rule reads, in any order.
-func (r *Rule) headers() (names []string) {
-	matches, costs := []*Match{&r.Match}, []*CostFrom{r.CostFrom}
-	for i := range r.Overrides {
-		matches, costs = append(matches, &r.Overrides[i].Match), append(costs, r.Overrides[i].CostFrom)
-	}
-	for _, match := range matches {
-		for _, condition := range match.Headers {
-			names = append(names, condition.Name)
-		}
-	}
-	attributes := slices.Clone(r.Key)
-	for _, from := range costs {
-		if from != nil {
-			attributes = append(attributes, from.Attribute)
-		}
-	}
-	for _, attribute := range attributes {
-		switch attribute.kind {
-		case headerAttribute:
-			names = append(names, attribute.name)
-		case cookieAttribute:
-			names = append(names, cookieHeader)
-		}
-	}
-	return names
 }

@@ -1,0 +1,102 @@
+package limiter
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ratelimitd/ratelimitd/test/harness"
+)
+
+// together sends the takes in one call of the script and returns what each got.
+func together(t *testing.T, client *redis.Client, takes ...[]Hit) (decisions [][]Decision, errs []error) {
+	t.Helper()
+	s := &Redis{prefix: "rl"}
+	var batch []*call
+	for _, hits := range takes {
+		c := s.command(driver, 0, hits, words{}, time.Now())
+		batch = append(batch, &call{command: c, deadline: time.Now().Add(time.Minute), done: make(chan struct{}, 1)})
+	}
+	commands := pipeline(context.Background(), client, join(batch), true)
+	if len(commands) != 1 {
+		t.Fatalf("%d commands for %d takes", len(commands), len(takes))
+	}
+	commands[0].end()
+	for i, c := range batch {
+		<-c.done
+		var d []Decision
+		err := c.err
+		if _, yes := outside(c.reply); err == nil && !yes {
+			d, err = decodeReply(takes[i], c.reply)
+		}
+		decisions, errs = append(decisions, d), append(errs, err)
+	}
+	return decisions, errs
+}
+
+func TestTakesThatShareACallAreDecidedOneAfterTheOther(t *testing.T) {
+	client := harness.Redis(t).Client()
+	one, two := hitOf(1, limitOf(SlidingLog, 2, time.Minute), 1), hitOf(2, limitOf(TokenBucket, 5, time.Minute), 1)
+	got, errs := together(t, client, []Hit{one, two}, []Hit{one}, []Hit{two, one}, []Hit{two})
+	for i, want := range [][]string{{"A 1 1m0s", "A 4 12s"}, {"A 0 1m0s"}, {"A 4 12s", "D 1m0s"}, {"A 3 12s"}} {
+		var texts []string
+		for _, d := range got[i] {
+			texts = append(texts, brief(d))
+		}
+		if errs[i] != nil || !slices.Equal(texts, want) {
+			t.Errorf("take %d: %v, %v; want %v", i, texts, errs[i], want)
+		}
+	}
+}
+
+// A bucket that somebody has made something else of costs nobody else a decision.
+func TestATakeThatFailsLeavesTheOthersOfItsCallAlone(t *testing.T) {
+	client := harness.Redis(t).Client()
+	fine, poisoned := hitOf(1, limitOf(SlidingCounter, 5, time.Minute), 1), hitOf(2, limitOf(SlidingCounter, 5, time.Minute), 1)
+	client.HSet(t.Context(), (&Redis{prefix: "rl"}).key(&poisoned), "a", "b")
+	far := hitOf(3, limitOf(CalendarWindow, 5, 0), 1)
+	far.Limit.Calendar.Zone = time.FixedZone("another year", -366*24*60*60) // its windows are not those of Redis's clock
+	got, errs := together(t, client, []Hit{fine}, []Hit{fine, poisoned}, []Hit{poisoned}, []Hit{far, fine}, []Hit{fine})
+	for i, wrong := range []string{"", "other", "other", "", ""} {
+		if reason := ErrorReason(errs[i]); reason != wrong {
+			t.Errorf("take %d: %v", i, errs[i])
+		}
+	}
+	if got[4][0].Remaining >= got[0][0].Remaining || !got[4][0].Allowed {
+		t.Errorf("the takes around: %v", got)
+	}
+}
+
+func TestAFullRedisIsToldFromABrokenBucketWhereManyAskAtOnce(t *testing.T) { // D82
+	server := harness.Redis(t)
+	client := server.Client()
+	client.ConfigSet(t.Context(), "maxmemory", "1")
+	l := limitOf(SlidingLog, 5, time.Minute)
+	_, errs := together(t, client, []Hit{hitOf(1, l, 1)}, []Hit{hitOf(2, l, 1)}, []Hit{hitOf(3, l, 0)})
+	for i, want := range []string{"oom", "oom", ""} {
+		if reason := ErrorReason(errs[i]); reason != want {
+			t.Errorf("take %d: %v, want %q", i, errs[i], want)
+		}
+	}
+}
+
+// TestManyTakesShareFewCalls counts what Redis is asked.
+func TestManyTakesShareFewCalls(t *testing.T) {
+	server := harness.Redis(t)
+	s := newRedisStore(t, server.URL, nil)
+	client := server.Client()
+	client.ConfigResetStat(t.Context())
+	var all sync.WaitGroup
+	const takes = 2000
+	for i := range uint64(takes) {
+		all.Go(func() { mustTake(t, s, hitOf(i, limitOf(SlidingLog, 5, time.Minute), 1)) })
+	}
+	all.Wait()
+	if calls := calls(t, server); calls == 0 || calls > takes/4 {
+		t.Errorf("%d calls for %d takes", calls, takes)
+	}
+}

@@ -1,0 +1,88 @@
+package rules
+
+import "slices"
+
+// Reads is what a set of rules may look at in a request. The zero value is nothing beside what always is: the method, host
+// and path, the peer and the principal.
+type Reads struct {
+	headers              map[string]struct{}
+	Extensions, Metadata bool
+}
+
+// Header reports whether the header of that name, in lower case, is read.
+func (r *Reads) Header(name string) bool {
+	_, ok := r.headers[name]
+	return ok
+}
+
+// Reads returns what the rules, their keys, costs and overrides and the client's address are read from, and content-type, by
+// which gRPC requests are told.
+func (s *Set) Reads() Reads {
+	r := Reads{headers: map[string]struct{}{}}
+	for _, name := range s.Headers() {
+		r.headers[name] = struct{}{}
+	}
+	for i := range s.list {
+		matches, attributes := s.list[i].sources()
+		r.Extensions = r.Extensions || reads(attributes, extensionAttribute) ||
+			slices.ContainsFunc(matches, func(m *Match) bool { return len(m.Extensions) > 0 })
+		r.Metadata = r.Metadata || reads(attributes, metadataAttribute) ||
+			slices.ContainsFunc(matches, func(m *Match) bool { return len(m.Metadata) > 0 })
+	}
+	return r
+}
+
+func reads(attributes []Attribute, kind attributeKind) bool {
+	return slices.ContainsFunc(attributes, func(a Attribute) bool { return a.kind == kind })
+}
+
+// Headers returns the names of the headers that are read; sorted, in lower case, each once. Envoy must hand these over.
+func (s *Set) Headers() []string {
+	names := []string{"content-type"}
+	for i := range s.list {
+		names = append(names, s.list[i].headers()...)
+	}
+	if s.client.From == FromHeaders {
+		names = append(names, ForwardedFor)
+		for _, header := range s.client.Headers {
+			names = append(names, header.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// headers returns the names of the headers that the rule reads, in any order.
+func (r *Rule) headers() (names []string) {
+	matches, attributes := r.sources()
+	for _, match := range matches {
+		for _, condition := range match.Headers {
+			names = append(names, condition.Name)
+		}
+	}
+	for _, attribute := range attributes {
+		switch attribute.kind {
+		case headerAttribute:
+			names = append(names, attribute.name)
+		case cookieAttribute:
+			names = append(names, cookieHeader)
+		}
+	}
+	return names
+}
+
+// sources returns the conditions and attributes by which the rule goes.
+func (r *Rule) sources() (matches []*Match, attributes []Attribute) {
+	attributes = slices.Clone(r.Key)
+	add := func(m *Match, from *CostFrom) {
+		matches = append(matches, m)
+		if from != nil {
+			attributes = append(attributes, from.Attribute)
+		}
+	}
+	add(&r.Match, r.CostFrom)
+	for i := range r.Overrides {
+		add(&r.Overrides[i].Match, r.Overrides[i].CostFrom)
+	}
+	return matches, attributes
+}
