@@ -14,12 +14,13 @@ func (f fields) shares(c *Config, decoded []decodedRule) {
 		if r.rule.Action != rules.Limit || r.rule.OnStoreError != rules.Local {
 			continue
 		}
-		if !local && !written && c.Store.Redis != nil {
-			f.unshared(r)
-		}
+		first := !local
 		local = true
-		if c.Store.Redis == nil || c.Replicas == 1 {
+		if c.Store.Redis == nil { // nothing can fail
 			continue
+		}
+		if first && !written {
+			f.unshared(r)
 		}
 		r.share(r.rule.Limit, r.rule.Cost, r.rule.CostFrom, c.Replicas)
 		for k, override := range r.overrides {
