@@ -45,6 +45,7 @@ func (l *lane) run(ctx context.Context, tried func()) {
 		if err == nil {
 			l.serve(ctx, client)
 			_ = client.Close()
+			l.server.callHelp() // for the takes that wait behind the lost batch
 		}
 		l.server.store.servers.doubt()
 		select {
