@@ -111,9 +111,12 @@ var lostReplies = []string{"READONLY", "MASTERDOWN", "LOADING", "NOAUTH", "WRONG
 
 // keepsConnection reports whether the connection on which a command ended so is still good.
 func keepsConnection(err error) bool {
+	if err == nil {
+		return true
+	}
 	var reply redis.Error
-	if err == nil || !errors.As(err, &reply) {
-		return err == nil
+	if !errors.As(err, &reply) {
+		return false
 	}
 	return !slices.ContainsFunc(lostReplies, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
 }

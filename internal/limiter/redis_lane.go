@@ -133,23 +133,22 @@ func (l *lane) gather(batch []*call, first *call, needed time.Duration) []*call 
 // send asks Redis about a batch in one round trip, and answers its takes. It reports whether the connection is still good.
 func (l *lane) send(ctx context.Context, client *redis.Client, batch []*call) (good bool) {
 	good = true
-	var forgotten []*shared
-	for _, c := range pipeline(ctx, client, join(batch), false) {
-		if redis.HasErrorPrefix(c.reply.Err(), "NOSCRIPT") && c.wanted() {
-			// Redis answers so before it has run anything: asked once more with the script, nothing is counted twice.
-			forgotten = append(forgotten, c)
-			continue
+	var again []*shared
+	for _, c := range pipeline(ctx, client, join(batch)) {
+		if retry := c.retry(); retry != nil {
+			again = append(again, retry...)
+		} else {
+			good = c.end() && good
 		}
-		good = c.end() && good
 	}
-	for _, c := range pipeline(ctx, client, forgotten, true) {
+	for _, c := range pipeline(ctx, client, again) {
 		good = c.end() && good
 	}
 	return good
 }
 
 // pipeline sends commands and reads their replies. Each has a reply or an error then.
-func pipeline(ctx context.Context, client *redis.Client, batch []*shared, eval bool) []*shared {
+func pipeline(ctx context.Context, client *redis.Client, batch []*shared) []*shared {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -158,7 +157,7 @@ func pipeline(ctx context.Context, client *redis.Client, batch []*shared, eval b
 		if c.asking {
 			_ = pipe.Process(ctx, redis.NewStatusCmd(ctx, "asking"))
 		}
-		c.reply = redis.NewIntSliceCmd(ctx, c.words(eval)...)
+		c.reply = redis.NewIntSliceCmd(ctx, c.words(c.eval)...)
 		_ = pipe.Process(ctx, c.reply) // only queues
 	}
 	_, err := pipe.Exec(ctx)
