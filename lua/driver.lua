@@ -143,27 +143,18 @@ if not now then
   now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 end
 
--- attempt takes one of several requests. What goes wrong with it must not keep the others from their decisions.
-local function attempt(first, last, offset, now, reply)
-  local done, refused = pcall(take, first, last, offset, now, reply, false)
-  if done then return refused end
-  local text, cause = type(refused) == 'table' and refused.err or tostring(refused), 0
-  for i, word in ipairs({'OOM', 'READONLY', 'WRONGTYPE', 'NOPERM'}) do
-    if string.find(text, word, 1, true) then cause = i end
-  end
-  for i = 2 * first + 1, 2 * last do reply[i] = 0 end
-  reply[2 * first - 1], reply[2 * first] = -5, cause
-  return false
-end
-
-local reply, first, offset = {0, 0}, 1, 1
+local reply, first, offset, guarded = {0, 0}, 1, 1, nil
 while KEYS[first] do
   local hits, size, at = struct.unpack('>I2I4', ARGV[1], offset)
   local last, refused = first + hits - 1, nil
   if hits == #KEYS then
     refused = take(first, last, at, now, reply, false)
   else
-    refused = attempt(first, last, at, now, reply)
+    if not guarded then
+      --include attempt.lua
+      guarded = attempt
+    end
+    refused = guarded(take, first, last, at, now, reply)
   end
   if refused == nil then
     for i = 2 * first + 1, 2 * last do reply[i] = 0 end

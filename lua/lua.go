@@ -36,6 +36,9 @@ var calendarWindow string
 //go:embed ban.lua
 var ban string
 
+//go:embed attempt.lua
+var attempt string
+
 //go:embed giveback.lua
 var giveBack string
 
@@ -65,5 +68,6 @@ func assemble() string {
 		"--include fixedwindow.lua", fixedWindow,
 		"--include calendarwindow.lua", calendarWindow,
 		"--include ban.lua", ban,
+		"--include attempt.lua", attempt,
 	).Replace(driver)
 }

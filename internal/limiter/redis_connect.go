@@ -45,6 +45,7 @@ func (l *lane) run(ctx context.Context, tried func()) {
 		if err == nil {
 			l.serve(ctx, client)
 			_ = client.Close()
+			l.server.callHelp() // for the takes that wait behind the lost batch
 		}
 		l.server.store.servers.doubt()
 		select {
@@ -110,9 +111,12 @@ var lostReplies = []string{"READONLY", "MASTERDOWN", "LOADING", "NOAUTH", "WRONG
 
 // keepsConnection reports whether the connection on which a command ended so is still good.
 func keepsConnection(err error) bool {
+	if err == nil {
+		return true
+	}
 	var reply redis.Error
-	if err == nil || !errors.As(err, &reply) {
-		return err == nil
+	if !errors.As(err, &reply) {
+		return false
 	}
 	return !slices.ContainsFunc(lostReplies, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
 }

@@ -20,10 +20,12 @@ const (
 // the next, so that batches grow with the load and a single take waits for nobody.
 type lane struct {
 	server *server
+	first  bool // the others sleep until they are called
 	// busySince is when the batch under way, or the one with which the connection was lost, was sent, or when the first
 	// attempt to connect began, in ns since the Unix epoch; or one of the constants below.
 	busySince atomic.Int64
 	roundTrip time.Duration // of the quicker ones among the last batches
+	slow      atomic.Bool   // that is longer than quick
 	most      int           // takes in a batch: maxBatch, less while Redis needs a whole budget for so many
 }
 
@@ -32,8 +34,8 @@ const (
 	down = -1 // without a connection, and the last attempt to get one has failed
 )
 
-func newLane(v *server) *lane {
-	l := &lane{server: v, most: maxBatch}
+func newLane(v *server, first bool) *lane {
+	l := &lane{server: v, first: first, most: maxBatch}
 	l.busySince.Store(down)
 	return l
 }
@@ -44,13 +46,15 @@ func (l *lane) serve(ctx context.Context, client *redis.Client) {
 	defer context.AfterFunc(ctx, func() { _ = client.Close() })()
 	batch := make([]*call, 0, maxBatch)
 	for good := true; good; {
-		first, needed := l.server.waiting(), l.roundTrip
+		var first *call
+		needed := l.roundTrip
+		if l.first || !l.server.lanes[0].isQuick(time.Now()) {
+			first = l.server.waiting()
+		}
 		if first == nil {
 			needed = 0 // Redis is not busy: who comes late was held up in this process
-			select {
-			case <-ctx.Done():
+			if first = l.next(ctx); first == nil {
 				return
-			case first = <-l.server.queue:
 			}
 		}
 		batch = l.gather(batch[:0], first, needed)
@@ -63,6 +67,34 @@ func (l *lane) serve(ctx context.Context, client *redis.Client) {
 	}
 }
 
+// next waits for a take; it is nil when ctx has ended.
+func (l *lane) next(ctx context.Context) *call {
+	queue, help := l.server.queue, l.server.help
+	if l.first {
+		help = nil
+	} else {
+		queue = nil
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case c := <-queue:
+			return c
+		case <-help:
+			if c := l.server.waiting(); c != nil {
+				return c
+			}
+		}
+	}
+}
+
+// isQuick reports whether the lane, which is the first, needs no help.
+func (l *lane) isQuick(now time.Time) bool {
+	at := l.busySince.Load()
+	return at == idle || at != down && !l.slow.Load() && now.UnixNano()-at < int64(quick)
+}
+
 // learn takes notice of how long a batch took. The estimate of a round trip goes quickly down and slowly up, because in a
 // process that is short of CPU most measurements hold more than that.
 func (l *lane) learn(took time.Duration) {
@@ -70,6 +102,9 @@ func (l *lane) learn(took time.Duration) {
 		l.roundTrip -= (l.roundTrip - took) / 2
 	} else {
 		l.roundTrip += (took - l.roundTrip) / 32
+	}
+	if slow := l.roundTrip > quick; slow != l.slow.Load() {
+		l.slow.Store(slow)
 	}
 	if took > l.server.store.timeout {
 		l.most = max(1, l.most/2)
@@ -98,23 +133,22 @@ func (l *lane) gather(batch []*call, first *call, needed time.Duration) []*call 
 // send asks Redis about a batch in one round trip, and answers its takes. It reports whether the connection is still good.
 func (l *lane) send(ctx context.Context, client *redis.Client, batch []*call) (good bool) {
 	good = true
-	var forgotten []*shared
-	for _, c := range pipeline(ctx, client, join(batch), false) {
-		if redis.HasErrorPrefix(c.reply.Err(), "NOSCRIPT") && c.wanted() {
-			// Redis answers so before it has run anything: asked once more with the script, nothing is counted twice.
-			forgotten = append(forgotten, c)
-			continue
+	var again []*shared
+	for _, c := range pipeline(ctx, client, join(batch)) {
+		if retry := c.retry(); retry != nil {
+			again = append(again, retry...)
+		} else {
+			good = c.end() && good
 		}
-		good = c.end() && good
 	}
-	for _, c := range pipeline(ctx, client, forgotten, true) {
+	for _, c := range pipeline(ctx, client, again) {
 		good = c.end() && good
 	}
 	return good
 }
 
 // pipeline sends commands and reads their replies. Each has a reply or an error then.
-func pipeline(ctx context.Context, client *redis.Client, batch []*shared, eval bool) []*shared {
+func pipeline(ctx context.Context, client *redis.Client, batch []*shared) []*shared {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -123,7 +157,7 @@ func pipeline(ctx context.Context, client *redis.Client, batch []*shared, eval b
 		if c.asking {
 			_ = pipe.Process(ctx, redis.NewStatusCmd(ctx, "asking"))
 		}
-		c.reply = redis.NewIntSliceCmd(ctx, c.words(eval)...)
+		c.reply = redis.NewIntSliceCmd(ctx, c.words(c.eval)...)
 		_ = pipe.Process(ctx, c.reply) // only queues
 	}
 	_, err := pipe.Exec(ctx)

@@ -11,9 +11,12 @@ import (
 )
 
 const (
-	// laneCount is how many connections to a server carry the takes. One would do for throughput; with a few, a take seldom
-	// waits for the batch before it, also where a round trip takes milliseconds.
+	// laneCount is how many connections to a server carry the takes. The first does as long as it is quick, because the larger a
+	// batch is, the less of Redis's time and ours it costs. The others help when a round trip is long, so that a take seldom
+	// waits for the batch before it, and when the first is lost.
 	laneCount = 4
+	// quick is the longest time that the first lane may need for a batch before the others help.
+	quick = time.Millisecond
 	// maxQueue bounds the takes that wait for a lane. When it is full, a take waits for a place within its budget.
 	maxQueue = 1 << 14
 	// stall is how long after its takes have given up a lane that waits for a reply counts as overdue.
@@ -26,6 +29,7 @@ type server struct {
 	options redis.Options // of each connection
 	lanes   []*lane
 	queue   chan *call            // takes that wait for a lane
+	help    chan struct{}         // wakes the lanes behind the first
 	tried   chan struct{}         // closed after the first attempt to connect
 	greeted atomic.Bool           // a lane was connected once
 	trouble atomic.Pointer[error] // why the last take or attempt to connect failed
@@ -34,10 +38,10 @@ type server struct {
 }
 
 func newServer(s *Redis, addr string) *server {
-	v := &server{store: s, options: s.origin.options, queue: make(chan *call, maxQueue), tried: make(chan struct{})}
+	v := &server{store: s, options: s.origin.options, queue: make(chan *call, maxQueue), help: make(chan struct{}, laneCount), tried: make(chan struct{})}
 	v.options.Addr = addr
-	for range laneCount {
-		v.lanes = append(v.lanes, newLane(v))
+	for i := range laneCount {
+		v.lanes = append(v.lanes, newLane(v, i == 0))
 	}
 	return v
 }
@@ -85,9 +89,16 @@ func (v *server) call(what command, deadline time.Time) ([]int64, error) {
 	c.late.Reset(deadline.Sub(now))
 	defer c.late.Stop()
 	select {
-	case v.queue <- c:
-	case <-c.late.C:
-		return nil, v.about(context.DeadlineExceeded)
+	case v.queue <- c: // there is room but in an overload, and to see that alone is quicker
+	default:
+		select {
+		case v.queue <- c:
+		case <-c.late.C:
+			return nil, v.about(context.DeadlineExceeded)
+		}
+	}
+	if !v.lanes[0].isQuick(now) {
+		v.callHelp()
 	}
 	select {
 	case <-c.done:
@@ -103,6 +114,14 @@ func (v *server) call(what command, deadline time.Time) ([]int64, error) {
 	c.command, c.reply, c.err = command{}, nil, nil
 	idleCalls.Put(c)
 	return reply, v.about(err)
+}
+
+// callHelp wakes one of the lanes behind the first, if one sleeps.
+func (v *server) callHelp() {
+	select {
+	case v.help <- struct{}{}:
+	default:
+	}
 }
 
 // about says which server an error comes from, and remembers it.

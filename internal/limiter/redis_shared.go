@@ -10,6 +10,7 @@ import (
 type shared struct {
 	command
 	calls []*call
+	eval  bool // with the script's text
 	reply *redis.IntSliceCmd
 }
 
@@ -28,6 +29,28 @@ next:
 		all = append(all, &shared{command: c.command, calls: []*call{c}})
 	}
 	return all
+}
+
+// retry returns what is to be sent once more, of a command that Redis has refused before it ran anything, so that nothing is
+// counted twice: with the script, which it has forgotten; or each call for itself, because the slot is being moved and not all
+// buckets are here. It is nil if the reply stands, or nobody waits for another.
+func (s *shared) retry() []*shared {
+	err := s.reply.Err()
+	if err == nil || !s.wanted() {
+		return nil
+	}
+	switch {
+	case redis.HasErrorPrefix(err, "NOSCRIPT"):
+		s.eval = true
+		return []*shared{s}
+	case isHalfMoved(err) && len(s.calls) > 1:
+		alone := make([]*shared, len(s.calls))
+		for i, c := range s.calls {
+			alone[i] = &shared{command: c.command, calls: []*call{c}}
+		}
+		return alone
+	}
+	return nil
 }
 
 // wanted reports whether somebody still waits.

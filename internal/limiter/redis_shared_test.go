@@ -21,7 +21,9 @@ func together(t *testing.T, client *redis.Client, takes ...[]Hit) (decisions [][
 		c := s.command(driver, 0, hits, words{}, time.Now())
 		batch = append(batch, &call{command: c, deadline: time.Now().Add(time.Minute), done: make(chan struct{}, 1)})
 	}
-	commands := pipeline(context.Background(), client, join(batch), true)
+	shared := join(batch)
+	shared[0].eval = true
+	commands := pipeline(context.Background(), client, shared)
 	if len(commands) != 1 {
 		t.Fatalf("%d commands for %d takes", len(commands), len(takes))
 	}
