@@ -210,7 +210,7 @@ func (r *run) check(least float64) {
 		}
 		nearly := w.Quota * 8 / 10
 		if strings.HasPrefix(bucket, "trial") {
-			nearly = w.Quota / 2 // of what it let pass beside a refusal nothing is known
+			nearly = w.Quota / 4 // of what it let pass beside a refusal nothing is known
 		}
 		if w.Units < nearly {
 			r.t.Errorf("%s: no window holds more than %d of %d units: that proves nothing", bucket, w.Units, w.Quota)
