@@ -22,7 +22,8 @@ type call struct {
 	lines [32]rules.Header // where request.Headers has its place
 }
 
-// calls are done with, and so is what is in them: the texts of a request are views of the bytes that came.
+// calls has those that are answered, to be used again. Nothing of a request may be kept beyond its answer: its texts are views of
+// data.
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 // mostKept bounds the memory that a call keeps for the next one: Envoy can be told to send bodies.
