@@ -13,8 +13,8 @@ import (
 )
 
 // streamWorkers is how many checks are answered by goroutines that stay: as many as may wait for Redis at once in a daemon
-// that is busy. More than that get goroutines of their own. They take turns, so that more of them than are needed keep more
-// stacks in use than the processor's caches hold.
+// that is busy. More than that get goroutines of their own. They take turns, and so more of them than are needed cost a
+// little: as likely as not because their stacks do not stay in the processor's caches.
 const streamWorkers = 256
 
 // keepaliveMinTime is how often Envoy may ping a connection, also one without requests. More often than that, grpc-go takes
