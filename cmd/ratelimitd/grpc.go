@@ -13,10 +13,16 @@ import (
 )
 
 // streamWorkers is how many checks are answered by goroutines that stay: as many as may wait for Redis at once in a daemon
-// that is busy. More than that get goroutines of their own.
+// that is busy. More than that get goroutines of their own. They take turns, and so more of them than are needed cost a
+// little: as likely as not because their stacks do not stay in the processor's caches.
 const streamWorkers = 256
 
-// newGRPC returns the server that Envoy asks.
+// keepaliveMinTime is how often Envoy may ping a connection, also one without requests. More often than that, grpc-go takes
+// it for an attack and closes the connection.
+const keepaliveMinTime = 10 * time.Millisecond
+
+// newGRPC returns the server that Envoy asks. What each setting gains, and which ones are left as grpc-go has them because
+// others gain nothing, is in docs/performance.md.
 func newGRPC(checks *authz.Server, ready *readiness) *grpc.Server {
 	server := grpc.NewServer(
 		grpc.StreamInterceptor(ready.endStreams),
@@ -26,8 +32,7 @@ func newGRPC(checks *authz.Server, ready *readiness) *grpc.Server {
 		grpc.MaxRecvMsgSize(math.MaxInt32),
 		// A new goroutine for each check would have to grow its stack each time.
 		grpc.NumStreamWorkers(streamWorkers),
-		// Envoy may ping an idle connection as often as it is told to.
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Millisecond, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveMinTime, PermitWithoutStream: true}),
 	)
 	checks.Register(server)
 	healthv1.RegisterHealthServer(server, ready.health)

@@ -6,6 +6,7 @@ import (
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/ratelimitd/ratelimitd/internal/rules"
@@ -13,7 +14,8 @@ import (
 
 // call is one check under way: what came, and what goes back. gRPC's codec fills in the one and sends the other.
 type call struct {
-	data    []byte // the encoded CheckRequest
+	message mem.Buffer // gRPC's own, which holds data
+	data    []byte     // the encoded CheckRequest
 	request rules.Request
 	empty   bool // nothing is known of the request
 	applied rules.Applied
@@ -26,15 +28,12 @@ type call struct {
 // data.
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-// mostKept bounds the memory that a call keeps for the next one: Envoy can be told to send bodies.
-const mostKept = 64 << 10
-
-// release hands the call's memory, but for that of the answer, to the next one.
+// release gives the check back to gRPC, and hands the call's other memory, but for that of the answer, to the next one.
 func (c *call) release() {
+	c.message.Free()
+	c.message, c.data = nil, nil
 	c.request, c.empty, c.answer = rules.Request{}, false, nil
-	if cap(c.data) <= mostKept {
-		calls.Put(c)
-	}
+	calls.Put(c)
 }
 
 // answers lends the memory of answers, which gRPC gives back when they are sent.
@@ -44,6 +43,9 @@ type answerPool struct{ pool sync.Pool }
 
 // answerSize is enough for most answers. gRPC gives back nothing that is smaller than a kilobyte.
 const answerSize = 2 << 10
+
+// mostKept bounds the memory that an answer leaves for the next one.
+const mostKept = 64 << 10
 
 // Get implements mem.BufferPool. What it returns is empty, and grows.
 func (p *answerPool) Get(int) *[]byte {
@@ -69,6 +71,9 @@ func (c *call) read(ctx context.Context, reads *rules.Reads) {
 		check := decodeCheck(c.data)
 		c.empty = check.GetAttributes() == nil
 		c.request = requestOf(check) // its metadata and texts are its own
+	}
+	if !reads.EnvoyClient {
+		return
 	}
 	// Envoy sends one value; of several nobody knows which is meant.
 	if values := metadata.ValueFromIncomingContext(ctx, clientMetadata); len(values) == 1 {

@@ -27,8 +27,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	check.data = slices.Grow(check.data, data.Len())[:data.Len()]
-	data.CopyTo(check.data)
+	check.message = data.MaterializeToBuffer(mem.DefaultBufferPool()) // no copy of what came in one frame
+	check.data = check.message.ReadOnlyData()
 	return nil
 }
 

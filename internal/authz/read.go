@@ -185,7 +185,9 @@ func (c *call) readHeaderMap(message []byte, reads *rules.Reads) bool {
 }
 
 func (c *call) readRawHeader(message []byte, reads *rules.Reads) bool {
-	var key, value, raw []byte
+	var value []byte
+	key, message := cut(message, headerKey)
+	raw, message := cut(message, headerRawValue)
 	w := walk{rest: message}
 	for w.next() {
 		if w.value == nil {

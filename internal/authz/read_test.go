@@ -66,6 +66,24 @@ func TestWhatEnvoySendsIsReadWithoutProtobuf(t *testing.T) {
 	}
 }
 
+func TestAHeaderOfAnyLengthIsReadAndOneThatIsCutOffIsNot(t *testing.T) {
+	const key = "x-text"
+	for _, length := range []int{0, 1, 127, 128, 300, 1<<14 - 1, 1 << 14, 1 << 15} {
+		value := slices.Repeat([]byte("v"), length)
+		whole := appendText(appendText(nil, entryKey, key), entryValue, value)
+		var e entry
+		if !e.read(whole) || string(e.key) != key || !slices.Equal(e.value, value) {
+			t.Errorf("value of %d bytes: %q is %d bytes", length, e.key, len(e.value))
+		}
+		for n := len(key) + 3; n < len(whole); n++ {
+			if new(entry).read(slices.Clip(whole[:n])) {
+				t.Errorf("value of %d bytes: read from %d of %d bytes", length, n, len(whole))
+				break
+			}
+		}
+	}
+}
+
 // FuzzRead holds what is read from arbitrary bytes equal to what protobuf decodes, if it does.
 func FuzzRead(f *testing.F) {
 	for _, data := range usualChecks(f) {

@@ -19,7 +19,7 @@ import (
 // allReads is what rules read that read a bit of everything.
 func allReads(t testing.TB) rules.Reads {
 	key := attributes(t, "header.x-api-key", "header.x-empty", "header.x-text", "extension.tier", "metadata.n:text")
-	return rules.NewSet([]rules.Rule{{Name: "a", Key: key, Limit: logLimit(1, time.Minute)}}, rules.ClientIP{}).Reads()
+	return rules.NewSet([]rules.Rule{{Name: "a", Key: key, Limit: logLimit(1, time.Minute)}}, rules.ClientIP{From: rules.FromEnvoy}).Reads()
 }
 
 // encode is the message in bytes.

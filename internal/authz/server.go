@@ -45,7 +45,7 @@ type Server struct {
 	store, local limiter.Store
 	metrics      *metrics.Metrics
 	log          *zap.Logger
-	now          func() time.Time
+	now          func() time.Time // for warnedUnknown and warnedEmpty
 
 	warnedUnknown, warnedEmpty logGate
 
@@ -70,7 +70,7 @@ func (s *Server) Register(on grpc.ServiceRegistrar) { on.RegisterService(&servic
 
 // answer decides one request. There is no error: Envoy takes one for a failure of ratelimitd, not for an answer.
 func (s *Server) answer(ctx context.Context, c *call) {
-	start := s.now()
+	start := time.Now()
 	set := s.current.Load()
 	c.read(ctx, &set.reads)
 	applied := &c.applied
@@ -86,7 +86,7 @@ func (s *Server) answer(ctx context.Context, c *call) {
 
 	o := conclude(applied, asked, verdict, err)
 	set.count(applied, &o)
-	s.metrics.Answered(o.metric(applied), s.now().Sub(start))
+	s.metrics.Answered(o.metric(applied), time.Since(start))
 	*c.answer = o.appendResponse(*c.answer, &set.Answer, &c.request)
 }
 

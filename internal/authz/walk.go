@@ -71,6 +71,8 @@ type entry struct{ key, value []byte }
 
 // read reports whether the bytes are an entry.
 func (e *entry) read(message []byte) bool {
+	e.key, message = cut(message, entryKey)
+	e.value, message = cut(message, entryValue)
 	w := walk{rest: message}
 	for w.next() {
 		switch {
@@ -82,4 +84,21 @@ func (e *entry) read(message []byte) bool {
 		}
 	}
 	return !w.broken
+}
+
+// cut takes the text that a message begins with off it, if that is the field of this number, below 16, and shorter than 16 kB. It
+// spares walking through what is nearly always written the same way.
+func cut(b []byte, number byte) (text, rest []byte) {
+	if len(b) < 3 || b[0] != number<<3|byte(protowire.BytesType) {
+		return nil, b
+	}
+	begin, length := 2, int(b[1])
+	if length >= 0x80 {
+		begin, length = 3, length&0x7f|int(b[2])<<7
+	}
+	end := begin + length
+	if length >= 1<<14 || end > len(b) {
+		return nil, b
+	}
+	return b[begin:end:end], b[end:]
 }

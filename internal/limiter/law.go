@@ -9,22 +9,24 @@ type law struct {
 	window int64 // ticks: 1 … 2^30
 	quota  int64 // units
 	burst  int64 // units; token bucket only
-	life   int64 // ticks after which a bucket that is left alone is full again
+	life   int64 // ticks after which a bucket that is left alone is full again; token bucket only
 
 	calendar Calendar // CalendarWindow only, which counts in seconds
 }
 
 func (l Limit) law() law {
-	tick := l.tick()
-	return law{
-		tick:   tick.Milliseconds(),
+	numbers := law{
+		tick:   l.tick().Milliseconds(),
 		window: int64(l.WindowTicks()),
 		quota:  int64(l.Quota),
 		burst:  int64(l.Burst),
-		life:   int64(l.Lifetime() / tick),
 
 		calendar: l.Calendar,
 	}
+	if l.Algorithm == TokenBucket {
+		numbers.life = int64(l.Lifetime() / l.tick())
+	}
+	return numbers
 }
 
 // slack is for how much longer than needed a bucket is kept, in ms, so that only few hits must prolong that.

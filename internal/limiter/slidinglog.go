@@ -19,14 +19,28 @@ func (s *slidingLog) at(l law, now int64) (t uint32, skew int64, gone uint32) {
 	if fresh {
 		return t, 0, s.n
 	}
-	live := func(i int) bool { return s.age(uint32(i), t) < l.window }
-	return t, skew, uint32(sort.Search(int(s.n), live))
+	return t, skew, s.gone(l.window, t)
+}
+
+// gone is how many of the oldest units have left the window at t.
+func (s *slidingLog) gone(window int64, t uint32) uint32 {
+	if s.n == 0 || s.age(0, t) < window { // most often: what had left was dropped the last time
+		return 0
+	}
+	return uint32(sort.Search(int(s.n), func(i int) bool { return s.age(uint32(i), t) < window }))
 }
 
 // age is how many ticks before t the i-th oldest unit passed, counted from 0.
 func (s *slidingLog) age(i, t uint32) int64 { return int64(t - s.ring[s.place(i)]) }
 
-func (s *slidingLog) place(i uint32) uint32 { return (s.tail + i) % uint32(len(s.ring)) }
+// place is where the i-th oldest unit is, or the next one comes: i is at most the size of the ring.
+func (s *slidingLog) place(i uint32) uint32 {
+	at := s.tail + i
+	if size := uint32(len(s.ring)); at >= size {
+		at -= size // cheaper than a division
+	}
+	return at
+}
 
 func (s *slidingLog) look(l law, cost uint32, now int64) Decision {
 	t, skew, gone := s.at(l, now)

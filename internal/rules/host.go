@@ -13,8 +13,9 @@ import (
 // dodges its rule. ok is false, and host empty, for the rest: nothing, a comma (which two Host lines leave), spaces,
 // control characters, bytes beyond ASCII, slashes, `?` and `#`, and brackets around anything but an IPv6 address.
 func CanonicalHost(raw string) (host string, ok bool) {
-	for i := 0; i < len(raw); i++ {
-		if c := raw[i]; c <= 0x20 || c >= 0x7F || strings.IndexByte(`,/\?#`, c) >= 0 {
+	for i := range len(raw) {
+		switch c := raw[i]; {
+		case c <= 0x20 || c >= 0x7F, c == ',', c == '/', c == '\\', c == '?', c == '#':
 			return "", false
 		}
 	}
@@ -46,10 +47,12 @@ func cutPort(raw string) (name string, hasPort, isAddress bool) {
 		}
 		return name, port != "", true
 	}
-	if _, ok := canonicalAddress(raw); ok {
-		return raw, false, true
+	name, port, hasPort := strings.Cut(raw, ":")
+	if hasPort && strings.IndexByte(port, ':') >= 0 { // an address has two; asked of every host, netip would make an error of most
+		if _, ok := canonicalAddress(raw); ok {
+			return raw, false, true
+		}
 	}
-	name, _, hasPort = strings.Cut(raw, ":")
 	return name, hasPort, false
 }
 

@@ -5,22 +5,31 @@ import "slices"
 // Reads is what a set of rules may look at in a request. The zero value is nothing beside what always is: the method, host
 // and path, the peer and the principal.
 type Reads struct {
-	headers              map[string]struct{}
-	Extensions, Metadata bool
+	headers map[string]struct{}
+	lengths uint64 // bit n stands for header names of n bytes, bit 63 for all that are longer
+
+	// Extensions, Metadata and EnvoyClient say whether the parts of a Request of these names are.
+	Extensions, Metadata, EnvoyClient bool
 }
 
 // Header reports whether the header of that name, in lower case, is read.
 func (r *Reads) Header(name string) bool {
+	if r.lengths&lengthBit(name) == 0 { // spares most headers the search
+		return false
+	}
 	_, ok := r.headers[name]
 	return ok
 }
 
+func lengthBit(name string) uint64 { return 1 << min(len(name), 63) }
+
 // Reads returns what the rules, their keys, costs and overrides and the client's address are read from, and content-type, by
 // which gRPC requests are told.
 func (s *Set) Reads() Reads {
-	r := Reads{headers: map[string]struct{}{}}
+	r := Reads{headers: map[string]struct{}{}, EnvoyClient: s.client.From == FromEnvoy}
 	for _, name := range s.Headers() {
 		r.headers[name] = struct{}{}
+		r.lengths |= lengthBit(name)
 	}
 	for i := range s.list {
 		matches, attributes := s.list[i].sources()
