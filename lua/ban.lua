@@ -4,9 +4,9 @@
 -- Returns remaining, wait and keep, the ms since the Unix epoch at which the last ban ends, 0 without one, and whether the key
 -- says so already.
 local function heed_ban(key, now, ban, starts, remaining, wait, keep)
-  local size, ends, written = redis.call('STRLEN', key), 0, true
+  local size, ends, written = call('STRLEN', key), 0, true
   if size % 4 > 0 then
-    ends = struct.unpack('>I6', redis.call('GETRANGE', key, size - 6, size - 1))
+    ends = unpack('>I6', call('GETRANGE', key, size - 6, size - 1))
   end
   if ends > now + ban then
     ends, written = now + ban, false

@@ -3,7 +3,7 @@
 -- key          the bucket
 -- now          ms since the Unix epoch
 -- quota, cost  units; cost ≤ quota
--- windows      where in ARGV[1] the times stand between which the windows lie
+-- windows      where in requests the times stand between which the windows lie
 -- counted      a hit that is refused spends what is free
 --
 -- Value, u32 big-endian:
@@ -12,7 +12,7 @@
 -- Returns remaining and reset or wait, then what to write, all as driver.lua says; -4 if now lies in none of the windows.
 -- It is -4 too if the clock has stepped back into the last of them, and the units are counted in the one after it.
 local function calendar_window(key, now, _, _, quota, cost, windows, counted)
-  local begins, ends, following, last = struct.unpack('>I5I5I5I5', ARGV[1], windows)
+  local begins, ends, following, last = unpack('>I5I5I5I5', requests, windows)
   local second = (now - now % 1000) / 1000
   if second < begins or second >= last then
     return -4
@@ -23,10 +23,10 @@ local function calendar_window(key, now, _, _, quota, cost, windows, counted)
   end
 
   local count, whole, carried = 0, true, false
-  local state = redis.call('GET', key)
+  local state = call('GET', key)
   if state and #state >= 12 then
     local began, length
-    count, began, length = struct.unpack('>I4I4I4', state)
+    count, began, length = unpack('>I4I4I4', state)
     if second >= began + length or second < began and began ~= ends then
       count = 0 -- its time is over, or the clock has stepped back by more than a window
     else
@@ -47,7 +47,7 @@ local function calendar_window(key, now, _, _, quota, cost, windows, counted)
   if spent == 0 and not (carried and remaining < 0) then
     return remaining, count > 0 and wait or 0, remaining < 0 and wait or nil
   elseif whole then
-    return remaining, wait, wait, struct.pack('>I4I4I4', count, begins, ends - begins)
+    return remaining, wait, wait, pack('>I4I4I4', count, begins, ends - begins)
   end
-  return remaining, wait, wait, nil, struct.pack('>I4', count)
+  return remaining, wait, wait, nil, pack('>I4', count)
 end

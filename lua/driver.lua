@@ -34,7 +34,7 @@
 --
 -- Numbers are whole and below 2^53, so that they are exact. All keys are read before one is written, and no other key is
 -- touched. Each algorithm returns remaining and reset or wait, as in the reply, and then what there is to write:
---   keep   the ms for which the key must live from now on; nil if nothing is to be written
+--   keep   the ms for which the key must live from now on; 0 if it is known to, nil if nothing is to be written
 --   whole  the new value of the key
 --   head   or, instead of whole: what to write at the value's beginning
 --   at     and an offset
@@ -42,62 +42,81 @@
 -- With counted, a hit that is refused is written as far as the bucket has room, a log making it.
 --
 -- The length of a value is a multiple of four. When a ban has begun, six bytes follow: the ms since the Unix epoch, u48, at
--- which it ends.
+-- which it ends. The values of both logs begin with the Unix second, u32, up to which the key is known to live, so that Redis
+-- need not be asked; whole and head leave that out.
+
+local call, pack, unpack = redis.call, struct.pack, struct.unpack
+local keys, requests = KEYS, ARGV[1]
 
 -- write writes what an algorithm returned, and renews the key's expiry once that no longer covers what it must.
-local function write(key, slack, keep, whole, head, at, part)
-  local ttl = redis.call('PTTL', key) < keep and keep + slack
-  if whole and ttl then
-    redis.call('SET', key, whole, 'PX', ttl)
-  elseif whole then
-    redis.call('SET', key, whole, 'KEEPTTL')
-  else
-    if part then redis.call('SETRANGE', key, at, part) end
-    if head then redis.call('SETRANGE', key, '0', head) end
-    if ttl then redis.call('PEXPIRE', key, ttl) end
+local function write(key, now, slack, log, keep, whole, head, at, part)
+  local ttl, expiry
+  if keep > 0 then
+    local left = call('PTTL', key)
+    if left < keep then
+      ttl = keep + slack
+      left = ttl
+    end
+    expiry = log and pack('>I4', (now + left) / 1000)
   end
+  if whole then
+    whole = expiry and expiry .. whole or whole
+    if ttl then call('SET', key, whole, 'PX', ttl) else call('SET', key, whole, 'KEEPTTL') end
+    return
+  end
+  if part then call('SETRANGE', key, at, part) end
+  if head and expiry then
+    call('SETRANGE', key, '0', expiry .. head)
+  elseif head then
+    call('SETRANGE', key, log and '4' or '0', head)
+  end
+  if ttl then call('PEXPIRE', key, ttl) end
 end
+
+local laws = {} -- that have been needed
 
 -- law returns the function of an algorithm. Redis runs all of this text for every call: only what is needed is made.
 local function law(algorithm)
   if algorithm == 1 then
     --include slidinglog.lua
-    return sliding_log
+    laws[algorithm] = sliding_log
   elseif algorithm == 2 then
     --include groupedlog.lua
-    return grouped_log
+    laws[algorithm] = grouped_log
   elseif algorithm == 3 then
     --include slidingcounter.lua
-    return sliding_counter
+    laws[algorithm] = sliding_counter
   elseif algorithm == 4 then
     --include tokenbucket.lua
-    return token_bucket
+    laws[algorithm] = token_bucket
   elseif algorithm == 5 then
     --include fixedwindow.lua
-    return fixed_window
+    laws[algorithm] = fixed_window
   elseif algorithm == 6 then
     --include calendarwindow.lua
-    return calendar_window
+    laws[algorithm] = calendar_window
+  else
+    error('unknown algorithm ' .. algorithm)
   end
-  error('unknown algorithm ' .. algorithm)
+  return laws[algorithm]
 end
 
 -- take decides hit i, whose words begin at that offset, and all up to hit last of its request, and writes what is to be
 -- written once all of them are decided. It returns whether an enforced hit was refused; nil if nothing is to be decided.
 local function take(i, last, offset, now, reply, refused)
-  local algorithm, flags, tick, window, quota, burst, cost, following = struct.unpack('>BBI4I4I4I4I4', ARGV[1], offset)
-  local key = KEYS[i]
+  local algorithm, flags, tick, window, quota, burst, cost, following = unpack('>BBI4I4I4I4I4', requests, offset)
+  local key = keys[i]
   local shadow, counted, ban, asks = false, false, 0, false
   if flags > 0 then
     shadow, asks = flags % 2 > 0, flags > 7
     counted = flags % 4 > 1 and cost > 0 and not asks
-    if flags % 8 > 3 then ban, following = struct.unpack('>I6', ARGV[1], following) end
+    if flags % 8 > 3 then ban, following = unpack('>I6', requests, following) end
   end
   if algorithm == 6 then burst, following = following, following + 20 end
 
   local capacity = algorithm == 4 and burst or quota
   local never = quota == 0 or cost > capacity
-  local decide = (not never or counted and quota > 0) and law(algorithm)
+  local decide = (not never or counted and quota > 0) and (laws[algorithm] or law(algorithm))
   local remaining, wait, keep, whole, head, at, part = -2, 0
   local ends, written = 0, true -- of the bucket's ban
   if decide then
@@ -122,10 +141,10 @@ local function take(i, last, offset, now, reply, refused)
   if held_back and not counted then
     remaining, wait = decide(key, now, tick, window, quota, 0, burst)
   elseif keep and not asks then
-    write(key, (window - window % 8) / 8 * tick + 1000, keep, whole, head, at, part)
+    write(key, now, (window - window % 8) / 8 * tick + 1000, algorithm < 3, keep, whole, head, at, part)
     if ends > 0 and (whole or not written) then
-      local size = redis.call('STRLEN', key)
-      redis.call('SETRANGE', key, size % 4 > 0 and size - 6 or size, struct.pack('>I6', ends))
+      local size = call('STRLEN', key)
+      call('SETRANGE', key, size % 4 > 0 and size - 6 or size, pack('>I6', ends))
     end
     if counted and (held_back or remaining < 0 and remaining ~= -2) then
       local left, rest = decide(key, now, tick, window, quota, cost, burst)
@@ -139,15 +158,15 @@ end
 
 local now = tonumber(ARGV[2])
 if not now then
-  local time = redis.call('TIME')
+  local time = call('TIME')
   now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 end
 
 local reply, first, offset, guarded = {0, 0}, 1, 1, nil
-while KEYS[first] do
-  local hits, size, at = struct.unpack('>I2I4', ARGV[1], offset)
+while keys[first] do
+  local hits, size, at = unpack('>I2I4', requests, offset)
   local last, refused = first + hits - 1, nil
-  if hits == #KEYS then
+  if hits == #keys then
     refused = take(first, last, at, now, reply, false)
   else
     if not guarded then
@@ -162,5 +181,5 @@ while KEYS[first] do
   end
   first, offset = last + 1, at + size
 end
-if ARGV[3] then reply[2 * #KEYS + 1] = now end
+if ARGV[3] then reply[2 * #keys + 1] = now end
 return reply

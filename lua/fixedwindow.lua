@@ -17,11 +17,11 @@ local function fixed_window(key, now, tick, window, quota, cost, _, counted)
   local elapsed = t % window
   local index = (t - elapsed) / window % M
   local count, rest, whole = 0, window - elapsed, true
-  local state = redis.call('GET', key)
+  local state = call('GET', key)
   local carried = false
   if state and #state >= 12 then
     local place
-    count, place = struct.unpack('>I4I8', state)
+    count, place = unpack('>I4I8', state)
     local number = place % M
     local length = (place - number) / M
     local e = t % length
@@ -44,11 +44,10 @@ local function fixed_window(key, now, tick, window, quota, cost, _, counted)
   end
   count = count + spent
   if spent == 0 and not (carried and remaining < 0) then -- carried over again later, the units would count in a later window
-    return remaining, count > 0 and wait or 0, remaining < 0 and wait or nil
+    return remaining, count > 0 and wait or 0, remaining < 0 and rest > window and wait or nil
   end
-  local keep = (rest > window and rest or window) * tick
   if whole then
-    return remaining, wait, keep, struct.pack('>I4I8', count, window * M + index)
+    return remaining, wait, window * tick, pack('>I4I8', count, window * M + index)
   end
-  return remaining, wait, keep, nil, struct.pack('>I4', count)
+  return remaining, wait, rest > window and wait or 0, nil, pack('>I4', count) -- the window's first hit has seen to its end
 end

@@ -10,13 +10,14 @@
 -- Reply: for each hit the units given back. The keys' expiry is left alone. driver.lua and the files of the algorithms say what
 -- the values hold.
 
+local call, pack, unpack = redis.call, struct.pack, struct.unpack
 local M = 4294967296
 
 -- The log gives back units of the hit's own tick: it closes the gap that they leave among those that came later.
 local function sliding_log(key, now, spent, tick, window, quota, cost)
-  local state = redis.call('GETRANGE', key, '0', '19')
-  if #state < 20 then return 0 end
-  local newest, n, tail, oldest, size = struct.unpack('>I4I4I4I4I4', state)
+  local state = call('GETRANGE', key, '4', '19')
+  if #state < 16 then return 0 end
+  local newest, n, tail, size = unpack('>I4I4I4I4', state)
   local t = (spent - spent % tick) / tick % M
   if n == 0 or (newest - t) % M >= 2147483648 then return 0 end
   --include ringcopy.lua
@@ -25,12 +26,12 @@ local function sliding_log(key, now, spent, tick, window, quota, cost)
   repeat
     count = count * 2 + 16
     if count > n then count = n end
-    entries = ring_copy(key, 20, 4, size, (tail + n - count) % size, count)
-    local first = struct.unpack('>I4', entries)
+    entries = ring_copy(key, 36, 4, size, (tail + n - count) % size, count)
+    local first = unpack('>I4', entries)
   until count == n or first ~= t and (t - first) % M < 2147483648
   local own, at = 0, nil
   for i = 1, #entries, 4 do
-    if struct.unpack('>I4', entries, i) == t then own, at = own + 1, at or i end
+    if unpack('>I4', entries, i) == t then own, at = own + 1, at or i end
   end
   if own > cost then own = cost end
   if own == 0 then return 0 end
@@ -39,51 +40,52 @@ local function sliding_log(key, now, spent, tick, window, quota, cost)
   local place, left = (tail + n - count) % size, count - own
   local fits = size - place
   if left > fits then
-    redis.call('SETRANGE', key, 20, string.sub(entries, fits * 4 + 1))
+    call('SETRANGE', key, 36, string.sub(entries, fits * 4 + 1))
   end
   if left > 0 then
-    redis.call('SETRANGE', key, 20 + place * 4, string.sub(entries, 1, fits * 4))
-    newest = struct.unpack('>I4', entries, #entries - 3)
-    if count == n then oldest = struct.unpack('>I4', entries) end
+    call('SETRANGE', key, 36 + place * 4, string.sub(entries, 1, fits * 4))
+    newest = unpack('>I4', entries, #entries - 3)
   end
-  redis.call('SETRANGE', key, '0', struct.pack('>I4I4I4I4', newest, n - own, tail, oldest))
+  local offset = 36 + (tail - tail % 4) * 4
+  local copy = call('GETRANGE', key, offset, offset + 15)
+  call('SETRANGE', key, '4', pack('>I4I4I4I4', newest, n - own, tail, size) .. copy)
   return own
 end
 
 -- The group that holds the hit is the first that is not older, as long as none can have left the window.
 local function grouped_log(key, now, spent, tick, window, quota, cost)
-  local state = redis.call('GETRANGE', key, '0', '31')
+  local state = call('GETRANGE', key, '4', '35')
   if #state < 32 then return 0 end
-  local newest, units, total, tail, others, oldest, oldest_units, size = struct.unpack('>I4I4I4I4I4I4I4I4', state)
+  local newest, units, total, tail, others, oldest, oldest_units, size = unpack('>I4I4I4I4I4I4I4I4', state)
   local t = (spent - spent % tick) / tick % M
   if ((now - now % tick) / tick - t) % M >= window then return 0 end
   local function holds(last) return (last - t) % M < 2147483648 end
   for i = 0, others - 1 do
-    local at, last, n = 32 + (tail + i) % size * 8, oldest, oldest_units
-    if i > 0 then last, n = struct.unpack('>I4I4', redis.call('GETRANGE', key, at, at + 7)) end
+    local at, last, n = 36 + (tail + i) % size * 8, oldest, oldest_units
+    if i > 0 then last, n = unpack('>I4I4', call('GETRANGE', key, at, at + 7)) end
     if holds(last) then
       if cost > n then cost = n end
       if i > 0 then
-        redis.call('SETRANGE', key, at + 4, struct.pack('>I4', n - cost))
+        call('SETRANGE', key, at + 4, pack('>I4', n - cost))
       else
         oldest_units = n - cost
       end
-      redis.call('SETRANGE', key, '8', struct.pack('>I4I4I4I4I4', total - cost, tail, others, oldest, oldest_units))
+      call('SETRANGE', key, '12', pack('>I4I4I4I4I4', total - cost, tail, others, oldest, oldest_units))
       return cost
     end
   end
   if not holds(newest) then return 0 end
   if cost > units then cost = units end
-  redis.call('SETRANGE', key, '4', struct.pack('>I4I4', units - cost, total - cost))
+  call('SETRANGE', key, '8', pack('>I4I4', units - cost, total - cost))
   return cost
 end
 
 -- The counter gives back to the window in which the hit was counted, as long as it is known.
 local function sliding_counter(key, now, spent, tick, window, quota, cost)
-  local state = redis.call('GET', key)
+  local state = call('GET', key)
   if not state or #state < 12 then return 0 end
   local words = #state % 6 == 4 and '>I4I4I8' or '>I3I3I6'
-  local cur, prev, place = struct.unpack(words, state)
+  local cur, prev, place = unpack(words, state)
   local function number(ms)
     local t = (ms - ms % tick) / tick
     return (t - t % window) / window % 262144
@@ -99,17 +101,17 @@ local function sliding_counter(key, now, spent, tick, window, quota, cost)
   else
     return 0
   end
-  redis.call('SETRANGE', key, '0', struct.pack(words, cur, prev, place))
+  call('SETRANGE', key, '0', pack(words, cur, prev, place))
   return cost
 end
 
 -- The bucket gives back what has not come back by itself since.
 local function token_bucket(key, now, spent, tick, window, quota, cost)
-  local state = redis.call('GET', key)
+  local state = call('GET', key)
   if not state or #state < 12 then return 0 end
   local words, modulo = '>I5I4I3', M
   if #state >= 20 then words, modulo = '>I8I8I4', 9007199254740992 end
-  local missing, newest, length = struct.unpack(words, state)
+  local missing, newest, length = unpack(words, state)
   local t, at = (now - now % tick) / tick, (spent - spent % tick) / tick
   if length ~= window or t < at then return 0 end
   local elapsed = (t - newest) % modulo
@@ -121,41 +123,41 @@ local function token_bucket(key, now, spent, tick, window, quota, cost)
   local owed = cost * window - (t - at) * quota
   if owed > missing then owed = missing end
   if owed <= 0 then return 0 end
-  redis.call('SETRANGE', key, '0', struct.pack(words, missing - owed, t % modulo, window))
+  call('SETRANGE', key, '0', pack(words, missing - owed, t % modulo, window))
   return (owed - owed % window) / window
 end
 
 local function fixed_window(key, now, spent, tick, window, quota, cost)
-  local state = redis.call('GET', key)
+  local state = call('GET', key)
   if not state or #state < 12 then return 0 end
-  local count, place = struct.unpack('>I4I8', state)
+  local count, place = unpack('>I4I8', state)
   local t = (spent - spent % tick) / tick
   if place ~= window * 262144 + (t - t % window) / window % 262144 then return 0 end
   if cost > count then cost = count end
-  redis.call('SETRANGE', key, '0', struct.pack('>I4', count - cost))
+  call('SETRANGE', key, '0', pack('>I4', count - cost))
   return cost
 end
 
 local function calendar_window(key, now, spent, tick, window, quota, cost)
-  local state = redis.call('GET', key)
+  local state = call('GET', key)
   if not state or #state < 12 then return 0 end
-  local count, began, length = struct.unpack('>I4I4I4', state)
+  local count, began, length = unpack('>I4I4I4', state)
   if spent < began * 1000 or spent >= (began + length) * 1000 then return 0 end
   if cost > count then cost = count end
-  redis.call('SETRANGE', key, '0', struct.pack('>I4', count - cost))
+  call('SETRANGE', key, '0', pack('>I4', count - cost))
   return cost
 end
 
 local algorithms = {sliding_log, grouped_log, sliding_counter, token_bucket, fixed_window, calendar_window}
 local spent, now = tonumber(ARGV[3]), tonumber(ARGV[2])
 if not now then
-  local time = redis.call('TIME')
+  local time = call('TIME')
   now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 end
 local reply, offset = {}, 7 -- behind their number and size
 for i, key in ipairs(KEYS) do
   local algorithm, flags, tick, window, quota, _, cost
-  algorithm, flags, tick, window, quota, _, cost, offset = struct.unpack('>BBI4I4I4I4I4', ARGV[1], offset)
+  algorithm, flags, tick, window, quota, _, cost, offset = unpack('>BBI4I4I4I4I4', ARGV[1], offset)
   if flags % 8 > 3 then offset = offset + 6 end
   if algorithm == 6 then offset = offset + 20 end
   reply[i] = cost > 0 and algorithms[algorithm](key, now, spent, tick, window, quota, cost) or 0

@@ -8,21 +8,22 @@
 -- counted       the newest units are kept, also if the hit is refused
 --
 -- Value, u32 big-endian; ticks are modulo 2^32:
---    0 the newest group: tick of its newest unit   4 its units   8 units of all groups
---   12 place of the oldest of the other groups   16 how many others   20 the oldest: tick   24 its units
---   28 places in the ring of the others
---   32 + 8·place: tick and units of another group
+--    0 the key's expiry, as driver.lua says
+--    4 the newest group: tick of its newest unit   8 its units   12 units of all groups
+--   16 place of the oldest of the other groups   20 how many others   24 the oldest: tick   28 its units
+--   32 places in the ring of the others
+--   36 + 8·place: tick and units of another group
 -- Groups that have left the window stay until the next hit is spent. What is left of the oldest stands in the header.
 --
 -- Returns remaining and reset or wait, then what to write, all as driver.lua says.
 local function grouped_log(key, now, tick, window, quota, cost, _, counted)
   local M = 4294967296
   local t = (now - now % tick) / tick % M
-  local newest, units, total, tail, others, oldest, oldest_units, size = t, 0, 0, 0, 0, t, 0, 0
+  local expiry, newest, units, total, tail, others, oldest, oldest_units, size = 0, t, 0, 0, 0, 0, t, 0, 0
   local skew, left = 0, false
-  local state = redis.call('GETRANGE', key, '0', '31')
-  if #state == 32 then
-    newest, units, total, tail, others, oldest, oldest_units, size = struct.unpack('>I4I4I4I4I4I4I4I4', state)
+  local state = call('GETRANGE', key, '0', '35')
+  if #state == 36 then
+    expiry, newest, units, total, tail, others, oldest, oldest_units, size = unpack('>I4I4I4I4I4I4I4I4I4', state)
     local back = (newest - t) % M
     if back > window and back < 2147483648 then
       total = 0 -- the clock has stepped back by more than a window
@@ -47,8 +48,8 @@ local function grouped_log(key, now, tick, window, quota, cost, _, counted)
     left = true
     total, others, tail = total - oldest_units, others - 1, (tail + 1) % size
     if others > 0 then
-      local at = 32 + tail * 8
-      oldest, oldest_units = struct.unpack('>I4I4', redis.call('GETRANGE', key, at, at + 7))
+      local at = 36 + tail * 8
+      oldest, oldest_units = unpack('>I4I4', call('GETRANGE', key, at, at + 7))
     end
   end
 
@@ -59,14 +60,14 @@ local function grouped_log(key, now, tick, window, quota, cost, _, counted)
       leaves, short = oldest, short - oldest_units
       local i = 1
       while short > 0 and i < others do
-        local at, n = 32 + (tail + i) % size * 8
-        leaves, n = struct.unpack('>I4I4', redis.call('GETRANGE', key, at, at + 7))
+        local at, n = 36 + (tail + i) % size * 8
+        leaves, n = unpack('>I4I4', call('GETRANGE', key, at, at + 7))
         short, i = short - n, i + 1
       end
       if short > 0 then leaves = newest end
     end
     local wait = (window - (t - leaves) % M + skew) * tick
-    return -1, wait, wait
+    return -1, wait, skew == 0 and expiry * 1000 >= now + wait and 0 or wait
   elseif short > 0 then
     refused, total = true, total - short
     if others > 0 then
@@ -92,26 +93,27 @@ local function grouped_log(key, now, tick, window, quota, cost, _, counted)
   local remaining, reset = refused and -1 or quota - total, (window - (t - first) % M + skew) * tick
 
   if fresh then
-    return remaining, reset, keep, struct.pack('>I4I4I4I4I4I4I4I4', t, units, total, 0, 0, t, 0, 0)
+    return remaining, reset, keep, pack('>I4I4I4I4I4I4I4I4', t, units, total, 0, 0, t, 0, 0)
   end
   if not joins and others > size then
     local live = ''
     if others > 1 then
       --include ringcopy.lua
-      live = ring_copy(key, 32, 8, size, tail, others - 1)
+      live = ring_copy(key, 36, 8, size, tail, others - 1)
     end
     size = size > 0 and size * 2 or 4
-    return remaining, reset, keep, struct.pack('>I4I4I4I4I4I4I4I4', t, units, total, 0, others, oldest, oldest_units, size)
-      .. live .. struct.pack('>I4I4', closed, closed_units) .. string.rep('\0', (size - others) * 8)
+    return remaining, reset, keep, pack('>I4I4I4I4I4I4I4I4', t, units, total, 0, others, oldest, oldest_units, size)
+      .. live .. pack('>I4I4', closed, closed_units) .. string.rep('\0', (size - others) * 8)
   end
+  if skew == 0 and expiry * 1000 >= now + keep then keep = 0 end
   local head
   if left then
-    head = struct.pack('>I4I4I4I4I4I4I4', t, units, total, tail, others, oldest, oldest_units)
+    head = pack('>I4I4I4I4I4I4I4', t, units, total, tail, others, oldest, oldest_units)
   else
-    head = struct.pack('>I4I4I4', t, units, total)
+    head = pack('>I4I4I4', t, units, total)
   end
   if joins then
     return remaining, reset, keep, nil, head
   end
-  return remaining, reset, keep, nil, head, 32 + (tail + others - 1) % size * 8, struct.pack('>I4I4', closed, closed_units)
+  return remaining, reset, keep, nil, head, 36 + (tail + others - 1) % size * 8, pack('>I4I4', closed, closed_units)
 end

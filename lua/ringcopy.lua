@@ -3,8 +3,8 @@
 local function ring_copy(key, offset, width, size, tail, n)
   local count = size - tail
   if n <= count then
-    return redis.call('GETRANGE', key, offset + tail * width, offset + (tail + n) * width - 1)
+    return call('GETRANGE', key, offset + tail * width, offset + (tail + n) * width - 1)
   end
-  return redis.call('GETRANGE', key, offset + tail * width, offset + size * width - 1)
-    .. redis.call('GETRANGE', key, offset, offset + (n - count) * width - 1)
+  return call('GETRANGE', key, offset + tail * width, offset + size * width - 1)
+    .. call('GETRANGE', key, offset, offset + (n - count) * width - 1)
 end

@@ -1,12 +1,9 @@
 -- ring_search finds the oldest unit of a sliding_log that is in the window at tick t, among those from number first to
--- number last, counted from 0, the oldest. The last one is. It returns the unit's number and its tick.
+-- number last, counted from 0, the oldest. The last one is. It returns the unit's number.
 local function ring_search(key, size, tail, first, last, t, window)
-  local function tick_of(i)
-    local at = 20 + (tail + i) % size * 4
-    return (struct.unpack('>I4', redis.call('GETRANGE', key, at, at + 3)))
-  end
   local function in_window(i)
-    return (t - tick_of(i)) % 4294967296 < window
+    local at = 36 + (tail + i) % size * 4
+    return (t - unpack('>I4', call('GETRANGE', key, at, at + 3))) % 4294967296 < window
   end
   -- Steps that double, since most often few units have left, then halves.
   local step = 4
@@ -25,5 +22,5 @@ local function ring_search(key, size, tail, first, last, t, window)
       first = middle + 1
     end
   end
-  return first, tick_of(first)
+  return first
 end

@@ -20,14 +20,14 @@ local function sliding_counter(key, now, tick, window, quota, cost, _, counted)
   local elapsed = t % window
   local index = (t - elapsed) / window % M
   local cur, prev, skew, large, changed, carried = 0, 0, 0, false, true, false
-  local state = redis.call('GET', key)
+  local state = call('GET', key)
   if state and #state >= 12 then
     local place
     large = #state % 6 == 4 -- 16 or, with a ban, 22 bytes
     if large then
-      cur, prev, place = struct.unpack('>I4I4I8', state)
+      cur, prev, place = unpack('>I4I4I8', state)
     else
-      cur, prev, place = struct.unpack('>I3I3I6', state)
+      cur, prev, place = unpack('>I3I3I6', state)
     end
     local number = place % M
     local length = (place - number) / M
@@ -80,20 +80,21 @@ local function sliding_counter(key, now, tick, window, quota, cost, _, counted)
   wait = (wait - (spare - spare % 1)) * tick
 
   if spent == 0 and not carried then
-    return remaining, wait, remaining < 0 and wait or nil
+    return remaining, wait, remaining < 0 and skew > 0 and wait or nil
   elseif remaining >= 0 and cost == 0 then
     return remaining, wait
   end
-  local keep = (2 * window + skew) * tick
+  -- A window's first hit sees to the end of the next.
+  local keep = (carried or changed or skew > 0) and (2 * window + skew) * tick or 0
   if cur >= LARGE or prev >= LARGE then
     if carried or changed or not large then
-      return remaining, wait, keep, struct.pack('>I4I4I8', cur, prev, window * M + index)
+      return remaining, wait, keep, pack('>I4I4I8', cur, prev, window * M + index)
     end
-    return remaining, wait, keep, nil, struct.pack('>I4', cur)
+    return remaining, wait, keep, nil, pack('>I4', cur)
   elseif carried or large or not state then
-    return remaining, wait, keep, struct.pack('>I3I3I6', cur, prev, window * M + index)
+    return remaining, wait, keep, pack('>I3I3I6', cur, prev, window * M + index)
   elseif changed then
-    return remaining, wait, keep, nil, struct.pack('>I3I3I6', cur, prev, window * M + index)
+    return remaining, wait, keep, nil, pack('>I3I3I6', cur, prev, window * M + index)
   end
-  return remaining, wait, keep, nil, struct.pack('>I3', cur)
+  return remaining, wait, keep, nil, pack('>I3', cur)
 end

@@ -7,8 +7,10 @@
 -- counted       the newest units are kept, also if the hit is refused
 --
 -- Value, u32 big-endian; ticks are modulo 2^32:
---   0 newest tick   4 units   8 place of the oldest   12 its tick   16 places in the ring
---   20 + 4·place    the tick of a unit
+--   0 the key's expiry, as driver.lua says   4 newest tick   8 units   12 place of the oldest   16 places in the ring
+--   20 a copy of four places, from the last multiple of four up to the oldest's on: most often the next to leave are there.
+--      In it and in the ring, what is before the oldest, behind the newest or beyond the ring counts for nothing.
+--   36 + 4·place    the tick of a unit
 -- Units that have left the window stay until the next hit is spent. The ring doubles as it fills, and shrinks once three
 -- quarters are empty.
 --
@@ -16,10 +18,10 @@
 local function sliding_log(key, now, tick, window, quota, cost, _, counted)
   local M = 4294967296
   local t = (now - now % tick) / tick % M
-  local newest, n, tail, oldest, size, skew = t, 0, 0, t, 0, 0
-  local state = redis.call('GETRANGE', key, '0', '51')
-  if #state >= 20 then
-    newest, n, tail, oldest, size = struct.unpack('>I4I4I4I4I4', state)
+  local expiry, newest, n, tail, oldest, size, skew = 0, t, 0, 0, t, 0, 0
+  local four, at, moved = call('GETRANGE', key, '0', '35'), 21, false -- the copy, where it begins, whether it is another now
+  if #four == 36 then
+    expiry, newest, n, tail, size = unpack('>I4I4I4I4I4', four)
     local back = (newest - t) % M
     if back > window and back < 2147483648 then
       n = 0 -- the clock has stepped back by more than a window
@@ -30,72 +32,78 @@ local function sliding_log(key, now, tick, window, quota, cost, _, counted)
     end
   end
 
-  -- Skip the units that have left the window: most often few, so that the next four are read at once. The newest is in it.
-  if n > 0 and (t - oldest) % M >= window then
-    local place = (tail + 1) % size
-    local count = n - 1
-    if count > 4 then count = 4 end
-    if count > size - place then count = size - place end
-    local chunk, at = state, 21 + place * 4
-    if place + count > 8 then
-      chunk, at = redis.call('GETRANGE', key, 20 + place * 4, 19 + (place + count) * 4), 1
-    end
-    local gone = 1
-    oldest, at = struct.unpack('>I4', chunk, at)
-    while gone < count and (t - oldest) % M >= window do
+  if n > 0 then -- skip the units that have left the window, most often few; the newest is in it
+    oldest = unpack('>I4', four, 21 + tail % 4 * 4)
+    local gone = 0
+    while (t - oldest) % M >= window do
       gone = gone + 1
-      oldest, at = struct.unpack('>I4', chunk, at)
-    end
-    if (t - oldest) % M >= window then
-      --include ringsearch.lua
-      gone, oldest = ring_search(key, size, tail, gone + 1, n - 1, t, window)
+      local place = (tail + gone) % size
+      if place % 4 == 0 then
+        if gone > 8 then
+          --include ringsearch.lua
+          gone = ring_search(key, size, tail, gone, n - 1, t, window)
+          place = (tail + gone) % size
+        end
+        local offset = 36 + (place - place % 4) * 4
+        four, at, moved = call('GETRANGE', key, offset, offset + 15), 1, true
+      end
+      oldest = unpack('>I4', four, at + place % 4 * 4)
     end
     tail, n = (tail + gone) % size, n - gone
   end
-  if n == 0 then oldest = t end
 
   local short = n + (cost > 0 and cost or 1) - quota
   if short > 0 and not counted then
     local leaves = oldest
     if short > 1 then
-      local offset = 20 + (tail + short - 1) % size * 4
-      leaves = struct.unpack('>I4', redis.call('GETRANGE', key, offset, offset + 3))
+      local offset = 36 + (tail + short - 1) % size * 4
+      leaves = unpack('>I4', call('GETRANGE', key, offset, offset + 3))
     end
     local wait = (window - (t - leaves) % M + skew) * tick
-    return -1, wait, wait
+    return -1, wait, skew == 0 and expiry * 1000 >= now + wait and 0 or wait
   elseif short > 0 then -- the oldest make room
     tail, n = (tail + short) % size, n - short
-    oldest = n > 0 and struct.unpack('>I4', redis.call('GETRANGE', key, 20 + tail * 4, 23 + tail * 4)) or t
+    local offset = 36 + (tail - tail % 4) * 4
+    four, at, moved = call('GETRANGE', key, offset, offset + 15), 1, true
+    oldest = n > 0 and unpack('>I4', four, 1 + tail % 4 * 4) or t
   end
 
   local units = n + cost
+  if n == 0 then oldest = t end
   local remaining, reset = quota - units, units > 0 and (window - (t - oldest) % M + skew) * tick or 0
   if cost == 0 then
     return remaining, reset
   elseif short > 0 then
     remaining = -1
   end
-  local keep, entry = (window + skew) * tick, struct.pack('>I4', t)
+  local keep, entry = (window + skew) * tick, pack('>I4', t)
 
   if n == 0 or units > size or size > 8 and units * 4 <= size then
     local live = ''
     if n > 0 then
       --include ringcopy.lua
-      live = ring_copy(key, 20, 4, size, tail, n)
+      live = ring_copy(key, 36, 4, size, tail, n)
     end
     size = 8
     while size < units do size = size * 2 end
     if size > quota then size = quota end
-    return remaining, reset, keep, struct.pack('>I4I4I4I4I4', t, units, 0, oldest, size)
-      .. live .. string.rep(entry, cost) .. string.rep('\0', (size - units) * 4)
+    local ring = live .. string.rep(entry, cost) .. string.rep('\0', (size - units) * 4)
+    local copy = size < 4 and ring .. string.rep('\0', 16 - size * 4) or string.sub(ring, 1, 16)
+    return remaining, reset, keep, pack('>I4I4I4I4', t, units, 0, size) .. copy .. ring
   end
 
-  local place = (tail + n) % size
-  local count = size - place
-  if cost > count then -- the rest goes to the ring's beginning, right behind the header
-    return remaining, reset, keep, nil, struct.pack('>I4I4I4I4I4', t, units, tail, oldest, size) .. string.rep(entry, cost - count),
-      20 + place * 4, string.rep(entry, count)
+  if skew == 0 and expiry * 1000 >= now + keep then keep = 0 end
+  local place, known = (tail + n) % size, tail % 4 + n
+  local fits, copy = size - place, nil
+  if known < 4 then
+    copy = string.sub(four, at, at + known * 4 - 1) .. string.rep(entry, 4 - known)
+  elseif moved or cost > fits then
+    copy = string.sub(four, at, at + 15)
   end
-  return remaining, reset, keep, nil, struct.pack('>I4I4I4I4', t, units, tail, oldest),
-    20 + place * 4, cost == 1 and entry or string.rep(entry, cost)
+  if cost > fits then -- the rest goes to the ring's beginning, right behind the copy
+    return remaining, reset, keep, nil, pack('>I4I4I4I4', t, units, tail, size) .. copy .. string.rep('\0', 16 - #copy)
+      .. string.rep(entry, cost - fits), 36 + place * 4, string.rep(entry, fits)
+  end
+  local head = copy and pack('>I4I4I4I4', t, units, tail, size) .. copy or pack('>I4I4I4', t, units, tail)
+  return remaining, reset, keep, nil, head, 36 + place * 4, cost == 1 and entry or string.rep(entry, cost)
 end

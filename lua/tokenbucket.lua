@@ -18,14 +18,14 @@ local function token_bucket(key, now, tick, window, quota, cost, burst, counted)
   local capacity = burst * window
   local large = capacity >= 1099511627776 or window >= 16777216 or capacity >= quota * 2147483648
   local missing, skew, length, whole = 0, 0, window, true
-  local state = redis.call('GET', key)
+  local state = call('GET', key)
   if state and #state >= 12 then
     local newest, back
     if #state >= 20 then
-      missing, newest, length = struct.unpack('>I8I8I4', state)
+      missing, newest, length = unpack('>I8I8I4', state)
       back = newest - t
     else
-      missing, newest, length = struct.unpack('>I5I4I3', state)
+      missing, newest, length = unpack('>I5I4I3', state)
       back = (newest - t) % 4294967296
       if back >= 2147483648 then back = back - 4294967296 end
     end
@@ -72,9 +72,9 @@ local function token_bucket(key, now, tick, window, quota, cost, burst, counted)
   local keep = (life - life % 1 + skew) * tick
   local value
   if large then
-    value = struct.pack('>I8I8I4', missing, t, window)
+    value = pack('>I8I8I4', missing, t, window)
   else
-    value = struct.pack('>I5I4I3', missing, t % 4294967296, window)
+    value = pack('>I5I4I3', missing, t % 4294967296, window)
   end
   if whole then
     return remaining, wait, keep, value

@@ -198,7 +198,7 @@ func (tr *trace) replay(t *testing.T, client *redis.Client, sum, prefix string) 
 		}
 	}
 	for i, k := range tr.keys {
-		if size, most := len(values[i].Val()), 20+4*int(k.quota)+6; k.limit.Algorithm == SlidingLog && size > most {
+		if size, most := len(values[i].Val()), 36+4*int(k.quota)+6; k.limit.Algorithm == SlidingLog && size > most {
 			t.Fatalf("seed %d: %d bytes for a quota of %d", tr.seed, size, k.quota)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -114,18 +115,18 @@ func near(node, addr string) string {
 	return addr
 }
 
-// run sends a command to the server of its slot and waits for its reply until the deadline. A cluster may send it on; it
+// run sends a call to the server of its slot and waits for its reply until the deadline. A cluster may send it on; it
 // does so before anything is run, so that nothing is counted twice.
-func (s *Redis) run(c command, deadline time.Time) ([]int64, error) {
+func (s *Redis) run(c *call, deadline time.Time) error {
 	at := s.servers.slots[c.slot].Load()
 	for hop := 0; ; hop++ {
 		if at == nil {
-			return nil, s.nobody()
+			return s.nobody()
 		}
-		reply, err := at.call(c, deadline)
+		err := at.call(c, deadline)
 		next, asking := s.sentOn(c.slot, at, err)
 		if next == nil || hop == maxHops {
-			return reply, err
+			return err
 		}
 		at, c.asking = next, asking
 	}
@@ -151,15 +152,20 @@ func (s *Redis) sentOn(slot uint16, from *server, err error) (to *server, asking
 	if err == nil || s.origin.mode != ModeCluster {
 		return nil, false
 	}
-	if addr, moved := redis.IsMovedError(err); moved {
+	var reply errorReply
+	words := []string{""}
+	if errors.As(err, &reply) {
+		words = strings.Fields(string(reply))
+	}
+	switch {
+	case len(words) == 3 && words[0] == "MOVED":
 		s.servers.doubt()
-		if to = s.servers.name(near(from.options.Addr, addr)); to != nil {
+		if to = s.servers.name(near(from.options.Addr, words[2])); to != nil {
 			s.servers.slots[slot].Store(to)
 		}
 		return to, false
-	}
-	if addr, ask := redis.IsAskError(err); ask {
-		return s.servers.name(near(from.options.Addr, addr)), true
+	case len(words) == 3 && words[0] == "ASK":
+		return s.servers.name(near(from.options.Addr, words[2])), true
 	}
 	return nil, false
 }

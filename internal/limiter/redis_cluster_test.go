@@ -248,7 +248,7 @@ func commandedFailover(t *testing.T, c *harness.ClusterNodes) {
 	master := c.Master(0)
 	replica := c.Replica(master)
 	const quota = 3000
-	h := tagged(hitOf(2000, limitOf(FixedWindow, quota, 24*time.Hour), 1), tagOn(t, c, master, 1))
+	h := tagged(hitOf(50_000, limitOf(FixedWindow, quota, 24*time.Hour), 1), tagOn(t, c, master, 1))
 	counts, stop := hammer(s, 5, time.Millisecond, func(int, int) []Hit { return []Hit{h} })
 	awaitTakes(t, counts, 500)
 	c.Failover(replica)

@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"bytes"
 	"crypto/sha1"
 	"encoding/base64"
 	"encoding/binary"
@@ -26,14 +27,15 @@ var (
 	giveBack = newScript(lua.GiveBack)
 )
 
-// command is one call of a script: a request's, or several of one slot together.
+// command is one call of a script: a request's, or several of one slot together. The zero value has no script.
 type command struct {
-	script *luaScript
-	slot   uint16
-	keys   []any  // of the buckets
-	packed []byte // the requests, as the script reads them
-	last   []any  // what the script is told beside
-	asking bool   // the slot is on its way to the server
+	script  *luaScript
+	slot    uint16
+	buckets int
+	keys    []byte   // of the buckets, as words of RESP
+	packed  []byte   // the request, as the script reads it
+	last    []string // what the script is told beside
+	asking  bool     // the slot is on its way to the server
 }
 
 // words is what a command is told beside the hits.
@@ -43,17 +45,17 @@ type words struct {
 	spentAt string // for giveBack, when the hits were spent
 }
 
-// command returns the command that runs a script on the hits of a request, with the calendar's windows around now.
-func (s *Redis) command(script *luaScript, slot uint16, hits []Hit, w words, now time.Time) command {
-	c := command{script: script, slot: slot, keys: make([]any, len(hits))}
+// command makes c run a script on the hits of a request, with the calendar's windows around now.
+func (s *Redis) command(c *command, script *luaScript, slot uint16, hits []Hit, w words, now time.Time) {
+	c.script, c.slot, c.asking, c.buckets, c.keys, c.last = script, slot, false, len(hits), c.keys[:0], nil
 	for i := range hits {
-		c.keys[i] = s.key(&hits[i])
+		c.keys = s.appendKey(c.keys, &hits[i])
 	}
 	var flags byte
 	if w.ask {
 		flags = flagAsk
 	}
-	c.packed = appendRequest(make([]byte, 0, requestHead+len(hits)*hitSize), hits, now, flags)
+	c.packed = appendRequest(c.packed[:0], hits, now, flags)
 	last := w.spentAt
 	if w.dated {
 		last = "1"
@@ -67,41 +69,37 @@ func (s *Redis) command(script *luaScript, slot uint16, hits []Hit, w words, now
 	if last != "" {
 		c.last = append(c.last, last)
 	}
-	return c
 }
 
-// joins reports whether one call can carry both, so that each gets its reply as if it were alone.
+// joins reports whether one call of a script can carry both, so that each gets its reply as if it were alone.
 func (c *command) joins(other *command) bool {
 	return c.script == driver && other.script == driver && c.slot == other.slot && !c.asking && !other.asking &&
 		len(c.last) < 2 && slices.Equal(c.last, other.last)
 }
 
-// words are the words of the command, those of Redis's EVAL if it must be told the script.
-func (c *command) words(eval bool) []any {
-	args := make([]any, 0, len(c.keys)+6)
-	if eval {
-		args = append(args, "eval", c.script.text)
-	} else {
-		args = append(args, "evalsha", c.script.sha)
-	}
-	args = append(append(args, len(c.keys)), c.keys...)
-	return append(append(args, c.packed), c.last...)
-}
-
 const (
-	maxPrefix = 32 // as the configuration has it
 	keyLength = 22 // of a Key in base64url
 	tagLength = 6  // of a tag in base64url
 )
 
-// key is the name of a bucket in Redis: the prefix, a colon, in a cluster the tag in braces, and the bucket's Key.
-func (s *Redis) key(h *Hit) string {
-	var text [maxPrefix + 1 + 1 + tagLength + 1 + keyLength]byte
-	name := append(append(text[:0], s.prefix...), ':')
+// appendKey appends the name of a bucket in Redis, as a word of RESP: the prefix, a colon, in a cluster the tag in braces, and
+// the bucket's Key.
+func (s *Redis) appendKey(dst []byte, h *Hit) []byte {
+	length := len(s.prefix) + 1 + keyLength
 	if s.origin.mode == ModeCluster {
-		name = append(appendTag(append(name, '{'), h.Tag), '}')
+		length += 1 + tagLength + 1
 	}
-	return string(base64.RawURLEncoding.AppendEncode(name, h.Key[:]))
+	dst = append(append(appendHead(dst, '$', length), s.prefix...), ':')
+	if s.origin.mode == ModeCluster {
+		dst = append(appendTag(append(dst, '{'), h.Tag), '}')
+	}
+	return append(base64.RawURLEncoding.AppendEncode(dst, h.Key[:]), '\r', '\n')
+}
+
+// key is the name of a bucket in Redis.
+func (s *Redis) key(h *Hit) string {
+	word := s.appendKey(nil, h)
+	return string(word[bytes.IndexByte(word, '\n')+1 : len(word)-2])
 }
 
 func appendTag(dst []byte, tag uint32) []byte {
@@ -141,13 +139,19 @@ var crcTable = func() (table [256]uint16) {
 
 // runDriver decides hits that lie in one slot, and returns when that was if it is to be dated.
 func (s *Redis) runDriver(slot uint16, hits []Hit, w words, deadline time.Time) (decisions []Decision, at int64, err error) {
-	reply, err := s.run(s.command(driver, slot, hits, w, time.Now()), deadline)
-	if clock, yes := outside(reply); yes {
-		reply, err = s.run(s.command(driver, slot, hits, w, clock), deadline)
-	}
-	if err != nil {
+	c := newCall()
+	defer c.free()
+	s.command(&c.command, driver, slot, hits, w, time.Now())
+	if err = s.run(c, deadline); err != nil {
 		return nil, 0, err
 	}
+	if clock, yes := outside(c.reply); yes {
+		s.command(&c.command, driver, slot, hits, w, clock)
+		if err = s.run(c, deadline); err != nil {
+			return nil, 0, err
+		}
+	}
+	reply := c.reply
 	if w.dated && len(reply) > 0 {
 		at, reply = reply[len(reply)-1], reply[:len(reply)-1]
 	}

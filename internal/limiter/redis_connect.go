@@ -34,16 +34,16 @@ func (l *lane) run(ctx context.Context, tried func()) {
 	defer l.busySince.Store(down)
 	for ctx.Err() == nil {
 		pause := time.After(reconnectPause)
-		client, err := l.server.connect(ctx)
+		client, conn, err := l.server.connect(ctx)
 		if err == nil {
-			l.busySince.Store(idle)
+			l.busySince.Store(time.Now().UnixNano())
 		} else {
 			l.busySince.Store(down)
 			l.server.dismiss()
 		}
 		tried()
 		if err == nil {
-			l.serve(ctx, client)
+			l.serve(ctx, conn)
 			_ = client.Close()
 			l.server.callHelp() // for the takes that wait behind the lost batch
 		}
@@ -55,14 +55,27 @@ func (l *lane) run(ctx context.Context, tried func()) {
 	}
 }
 
-// connect makes one attempt to reach the server and to load the scripts; and to write, if it is not of a cluster.
-func (v *server) connect(ctx context.Context) (*redis.Client, error) {
+// serve carries batches over the connection until that is no longer good or ctx ends, and closes it.
+func (l *lane) serve(ctx context.Context, conn net.Conn) {
+	defer conn.Close()
+	// The end of ctx ends a wait for a reply too. The client would wait for that wait.
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	l.link, l.lost = link{conn: conn}, nil
+	if l.first {
+		l.keep(ctx)
+	} else {
+		l.help(ctx)
+	}
+}
+
+// connect makes one attempt to reach the server and to load the scripts; and to write, if it is not of a cluster. The connection
+// is that of the client, which does not use it any more.
+func (v *server) connect(ctx context.Context) (*redis.Client, net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, v.store.connectTimeout())
 	defer cancel()
 	options := v.options
-	options.ReadTimeout = max(patience, v.store.timeout) // what is sent later has no other deadline
-	options.WriteTimeout = options.ReadTimeout
-	options.Dialer = dialOnce(redis.NewDialer(&v.options))
+	var conn net.Conn
+	options.Dialer = dialOnce(redis.NewDialer(&v.options), &conn)
 	client := redis.NewClient(&options)
 	err := client.ScriptLoad(ctx, driver.text).Err()
 	if err == nil && v.store.origin.mode == ModeCluster {
@@ -74,10 +87,10 @@ func (v *server) connect(ctx context.Context) (*redis.Client, error) {
 		_ = client.Close()
 		err = v.about(fmt.Errorf("connect: %w", err))
 		v.store.trouble.Store(&err)
-		return nil, err
+		return nil, nil, err
 	}
 	v.greeted.Store(true)
-	return client, nil
+	return client, conn, nil
 }
 
 // probed is a bucket that no rule has.
@@ -85,23 +98,23 @@ var probed = Hit{Key: Key([]byte("ratelimitd probe")), Limit: Limit{Algorithm: S
 
 // probe runs the script and writes: a Redis that cannot, such as a replica, is as good as away.
 func (s *Redis) probe(ctx context.Context, client *redis.Client) error {
-	c := s.command(driver, 0, []Hit{probed}, words{}, time.Now())
-	look := redis.NewIntSliceCmd(ctx, c.words(false)...)
-	_ = client.Process(ctx, look) // the command keeps the error
-	if look.Err() != nil {
-		return look.Err()
+	request := appendRequest(nil, []Hit{probed}, time.Now(), 0)
+	if err := client.EvalSha(ctx, driver.sha, []string{s.key(&probed)}, request).Err(); err != nil {
+		return err
 	}
 	return client.Set(ctx, s.key(&probed), "", time.Millisecond).Err() // gone at once
 }
 
-// dialOnce makes the client's only connection: a lost one must not be replaced within the budget of a take.
-func dialOnce(dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+// dialOnce makes the client's only connection, and shows it: a lost one must not be replaced by another that the lane does not
+// know.
+func dialOnce(dial func(ctx context.Context, network, addr string) (net.Conn, error), made *net.Conn) func(context.Context, string, string) (net.Conn, error) {
 	var dialled atomic.Bool
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
 		if dialled.Swap(true) {
 			return nil, net.ErrClosed
 		}
-		return dial(ctx, network, addr)
+		*made, err = dial(ctx, network, addr)
+		return *made, err
 	}
 }
 

@@ -11,11 +11,6 @@ import (
 	"github.com/ratelimitd/ratelimitd/test/harness"
 )
 
-type errorReply string
-
-func (e errorReply) Error() string { return string(e) }
-func (errorReply) RedisError()     {}
-
 func TestAnErrorReplyIsShortAndSaysWhichModeMayBeMeant(t *testing.T) {
 	for _, c := range []struct{ mode, reply, want string }{
 		{ModeSingle, "MOVED 866 b:7001", "connect: MOVED 866 b:7001 (this is a node of a Redis Cluster: is store.redis.mode: cluster meant?)"},

@@ -1,11 +1,12 @@
 package limiter
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"os"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -18,14 +19,27 @@ const (
 
 // lane is one connection to a server. It carries one batch of takes at a time: those that come while it is under way make up
 // the next, so that batches grow with the load and a single take waits for nobody.
+//
+// Whoever makes busySince something else than idle owns the lane and what stands below in it, until he makes it idle again. A
+// caller who finds the first lane idle carries his take himself, which spares two switches between goroutines; all else is done
+// by the lane's keeper.
 type lane struct {
 	server *server
 	first  bool // the others sleep until they are called
 	// busySince is when the batch under way, or the one with which the connection was lost, was sent, or when the first
 	// attempt to connect began, in ns since the Unix epoch; or one of the constants below.
 	busySince atomic.Int64
+	slow      atomic.Bool   // a round trip is longer than quick
+	turn      chan struct{} // hands the first lane over to its keeper
+	closing   atomic.Bool   // the keeper waits for the first lane, to close it
+
+	link      link
+	lost      error // why the connection is not good any more
+	batch     []*call
+	underway  []shared      // what the batch became
+	answered  int           // how many of these are
+	again     []shared      // what was refused before it ran
 	roundTrip time.Duration // of the quicker ones among the last batches
-	slow      atomic.Bool   // that is longer than quick
 	most      int           // takes in a batch: maxBatch, less while Redis needs a whole budget for so many
 }
 
@@ -35,64 +49,202 @@ const (
 )
 
 func newLane(v *server, first bool) *lane {
-	l := &lane{server: v, first: first, most: maxBatch}
+	l := &lane{server: v, first: first, turn: make(chan struct{}, 1), most: maxBatch}
 	l.busySince.Store(down)
 	return l
 }
 
-// serve carries batches over the client's connection until that is no longer good or ctx ends.
-func (l *lane) serve(ctx context.Context, client *redis.Client) {
-	// The end of ctx ends a wait for a reply too.
-	defer context.AfterFunc(ctx, func() { _ = client.Close() })()
-	batch := make([]*call, 0, maxBatch)
-	for good := true; good; {
-		var first *call
-		needed := l.roundTrip
-		if l.first || !l.server.lanes[0].isQuick(time.Now()) {
-			first = l.server.waiting()
-		}
-		if first == nil {
-			needed = 0 // Redis is not busy: who comes late was held up in this process
-			if first = l.next(ctx); first == nil {
-				return
+// own makes the lane the caller's, if it is idle.
+func (l *lane) own(now time.Time) bool { return l.busySince.CompareAndSwap(idle, now.UnixNano()) }
+
+// release makes the first lane idle, or hands it to its keeper if takes wait.
+func (l *lane) release() {
+	l.busySince.Store(idle)
+	if len(l.server.queue) > 0 || l.closing.Load() {
+		l.callKeeper(time.Now())
+	}
+}
+
+// callKeeper makes the keeper of the first lane carry what waits, if the lane is idle.
+func (l *lane) callKeeper(now time.Time) {
+	if l.own(now) {
+		l.turn <- struct{}{}
+	}
+}
+
+// lead carries a call over the first lane, which is the caller's own, and those that wait with it. It returns when the call has
+// ended or its deadline is over; what is left to do then is the keeper's.
+func (l *lane) lead(c *call, now time.Time) {
+	l.gather(c, now)
+	err := l.exchange(now, c.deadline)
+	if err == nil {
+		l.release()
+		return
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		l.lose(err)
+	}
+	l.turn <- struct{}{}
+}
+
+// keep carries over the first lane what its callers do not, until the connection is lost or ctx ends. It owns the lane before
+// and after.
+func (l *lane) keep(ctx context.Context) {
+	for l.carry() {
+		l.release()
+		select {
+		case <-l.turn:
+		case <-ctx.Done():
+			l.closing.Store(true)
+			if !l.busySince.CompareAndSwap(idle, down) {
+				<-l.turn
 			}
-		}
-		batch = l.gather(batch[:0], first, needed)
-		sent := time.Now()
-		l.busySince.Store(sent.UnixNano())
-		if good = l.send(ctx, client, batch); good {
-			l.busySince.Store(idle)
-			l.learn(time.Since(sent))
+			return
 		}
 	}
 }
 
-// next waits for a take; it is nil when ctx has ended.
-func (l *lane) next(ctx context.Context) *call {
-	queue, help := l.server.queue, l.server.help
-	if l.first {
-		help = nil
-	} else {
-		queue = nil
-	}
-	for {
+// help carries over one of the other lanes what the first is too slow for, until the connection is lost or ctx ends.
+func (l *lane) help(ctx context.Context) {
+	for l.carry() {
+		l.busySince.Store(idle)
 		select {
+		case <-l.server.help:
 		case <-ctx.Done():
-			return nil
-		case c := <-queue:
-			return c
-		case <-help:
-			if c := l.server.waiting(); c != nil {
-				return c
-			}
+			return
 		}
 	}
+}
+
+// carry reads the replies that are still to come, and carries what waits. It reports whether the connection is still good.
+func (l *lane) carry() (good bool) {
+	bound := max(patience, l.server.store.timeout)
+	err := l.lost
+	if err == nil && l.answered < len(l.underway) {
+		err = l.complete(time.Unix(0, l.busySince.Load()).Add(bound))
+	}
+	needed := time.Duration(0) // Redis is not busy: who comes late was held up in this process
+	for err == nil {
+		c := l.next()
+		if c == nil {
+			return true
+		}
+		now := time.Now()
+		l.gather(c, now.Add(needed))
+		err = l.exchange(now, now.Add(bound))
+		needed = min(l.roundTrip, l.server.store.timeout/2)
+	}
+	l.lose(err)
+	return false
+}
+
+// next returns a call that waits for the lane; nil if there is none.
+func (l *lane) next() *call {
+	if !l.first && l.server.lanes[0].isQuick(time.Now()) {
+		return nil
+	}
+	return l.server.waiting()
 }
 
 // isQuick reports whether the lane, which is the first, needs no help.
 func (l *lane) isQuick(now time.Time) bool {
 	at := l.busySince.Load()
 	return at == idle || at != down && !l.slow.Load() && now.UnixNano()-at < int64(quick)
+}
+
+// gather makes a batch of a take and of those that wait behind it. A take that would have given up by the time at which a reply
+// can be here must not be spent: in an overload Redis would work for nobody else. One with half its budget left always goes, so
+// that a single slow moment does not stop all.
+func (l *lane) gather(first *call, soonest time.Time) {
+	l.batch = l.batch[:0]
+	for c := first; c != nil; c = l.server.waiting() {
+		if c.deadline.Before(soonest) {
+			c.end(nil, context.DeadlineExceeded)
+			continue
+		}
+		if l.batch = append(l.batch, c); len(l.batch) == l.most {
+			break
+		}
+	}
+}
+
+// exchange asks Redis about the batch in one round trip and answers its takes. Its error is that of complete.
+func (l *lane) exchange(now, by time.Time) error {
+	if len(l.batch) == 0 {
+		return nil
+	}
+	l.busySince.Store(now.UnixNano())
+	l.underway = join(l.underway[:0], l.batch)
+	l.queue()
+	if err := l.complete(by); err != nil {
+		return err
+	}
+	l.learn(time.Since(now))
+	return nil
+}
+
+// queue makes the commands under way ready to be sent.
+func (l *lane) queue() {
+	l.answered = 0
+	for i := range l.underway {
+		l.link.out = l.underway[i].appendTo(l.link.out)
+	}
+}
+
+// complete sends what is queued and answers the takes as the replies come. If those are not here by then, the error is
+// os.ErrDeadlineExceeded and it can be called again. After any other the connection is lost.
+func (l *lane) complete(by time.Time) error {
+	l.link.until(by)
+	for l.answered < len(l.underway) {
+		err := l.link.send()
+		for err == nil && l.answered < len(l.underway) {
+			err = l.answer(&l.underway[l.answered])
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		} else if err != nil {
+			l.lost = err
+			return err
+		}
+		l.underway, l.again = l.again, l.underway[:0]
+		l.queue()
+	}
+	return l.lost
+}
+
+// answer reads the reply to a command and answers its takes, or sees to it that they are sent again.
+func (l *lane) answer(s *shared) error {
+	var replied errorReply
+	if s.calls[0].asking && !s.asked {
+		if _, err := l.link.reply(); err != statusReply("OK") && !errors.As(err, &replied) { // what is wrong, the next reply says
+			return err
+		}
+		s.asked = true
+	}
+	numbers, err := l.link.reply()
+	if err != nil && !errors.As(err, &replied) {
+		return err
+	}
+	l.answered++
+	again := len(l.again)
+	if l.again = s.retry(l.again, err); len(l.again) > again {
+		return nil
+	}
+	if !s.end(numbers, err) {
+		l.lost = cmp.Or(err, errReply)
+	}
+	return nil
+}
+
+// lose ends what is under way.
+func (l *lane) lose(err error) {
+	l.lost = err
+	for _, left := range [][]shared{l.underway[l.answered:], l.again} {
+		for i := range left {
+			left[i].end(nil, err)
+		}
+	}
+	l.underway, l.again, l.answered = l.underway[:0], l.again[:0], 0
 }
 
 // learn takes notice of how long a batch took. The estimate of a round trip goes quickly down and slowly up, because in a
@@ -111,60 +263,4 @@ func (l *lane) learn(took time.Duration) {
 	} else {
 		l.most = min(maxBatch, l.most+1+l.most/8)
 	}
-}
-
-// gather puts a take and those that wait behind it into the batch. A take that would have given up before the reply is
-// here, which needs that long, must not be spent: in an overload Redis would work for nobody else. One with half its
-// budget left always goes, so that a single slow moment does not stop all.
-func (l *lane) gather(batch []*call, first *call, needed time.Duration) []*call {
-	soonest := time.Now().Add(min(needed, l.server.store.timeout/2))
-	for c := first; c != nil; c = l.server.waiting() {
-		if c.deadline.Before(soonest) {
-			c.end(nil, context.DeadlineExceeded)
-			continue
-		}
-		if batch = append(batch, c); len(batch) == l.most {
-			break
-		}
-	}
-	return batch
-}
-
-// send asks Redis about a batch in one round trip, and answers its takes. It reports whether the connection is still good.
-func (l *lane) send(ctx context.Context, client *redis.Client, batch []*call) (good bool) {
-	good = true
-	var again []*shared
-	for _, c := range pipeline(ctx, client, join(batch)) {
-		if retry := c.retry(); retry != nil {
-			again = append(again, retry...)
-		} else {
-			good = c.end() && good
-		}
-	}
-	for _, c := range pipeline(ctx, client, again) {
-		good = c.end() && good
-	}
-	return good
-}
-
-// pipeline sends commands and reads their replies. Each has a reply or an error then.
-func pipeline(ctx context.Context, client *redis.Client, batch []*shared) []*shared {
-	if len(batch) == 0 {
-		return nil
-	}
-	pipe := client.Pipeline()
-	for _, c := range batch {
-		if c.asking {
-			_ = pipe.Process(ctx, redis.NewStatusCmd(ctx, "asking"))
-		}
-		c.reply = redis.NewIntSliceCmd(ctx, c.words(c.eval)...)
-		_ = pipe.Process(ctx, c.reply) // only queues
-	}
-	_, err := pipe.Exec(ctx)
-	for _, c := range batch {
-		if err != nil && c.reply.Err() == nil && c.reply.Val() == nil {
-			c.reply.SetErr(err) // none was sent
-		}
-	}
-	return batch
 }

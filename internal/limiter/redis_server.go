@@ -56,64 +56,44 @@ func (v *server) start(ctx context.Context) {
 	}
 }
 
-// call is one command on its way to Redis.
-type call struct {
-	command
-	deadline time.Time
-	done     chan struct{} // gets one when the two below are set
-	reply    []int64
-	err      error
-	late     *time.Timer
-}
-
-// idleCalls are used again: those that ended before their deadline. Nobody else knows them then.
-var idleCalls = sync.Pool{New: func() any {
-	late := time.NewTimer(time.Hour)
-	late.Stop()
-	return &call{done: make(chan struct{}, 1), late: late}
-}}
-
-func (c *call) end(reply []int64, err error) {
-	c.reply, c.err = reply, err
-	c.done <- struct{}{}
-}
-
-// call sends a command and waits for its reply until the deadline.
-func (v *server) call(what command, deadline time.Time) ([]int64, error) {
+// call sends a command and waits until it has ended or the deadline is over.
+func (v *server) call(c *call, deadline time.Time) error {
 	now := time.Now()
 	if !v.answers(now) {
-		return nil, errCircuitOpen
+		return errCircuitOpen
 	}
-	c := idleCalls.Get().(*call)
-	c.command, c.deadline = what, deadline
-	c.late.Reset(deadline.Sub(now))
-	defer c.late.Stop()
-	select {
-	case v.queue <- c: // there is room but in an overload, and to see that alone is quicker
-	default:
-		select {
-		case v.queue <- c:
-		case <-c.late.C:
-			return nil, v.about(context.DeadlineExceeded)
-		}
+	c.begin(deadline)
+	if first := v.lanes[0]; first.own(now) {
+		first.lead(c, now)
+		c.expire()
+		<-c.done
+		return v.about(c.outcome())
 	}
+	if !v.enqueue(c, deadline.Sub(now)) {
+		return v.about(context.DeadlineExceeded)
+	}
+	v.lanes[0].callKeeper(now)
 	if !v.lanes[0].isQuick(now) {
 		v.callHelp()
 	}
+	return v.about(c.wait(time.Until(deadline)))
+}
+
+// enqueue reports whether there was room for the call in that time.
+func (v *server) enqueue(c *call, left time.Duration) bool {
 	select {
-	case <-c.done:
-	case <-c.late.C:
-		select {
-		case <-c.done: // in the same moment
-		default:
-			return nil, v.about(context.DeadlineExceeded)
-		}
+	case v.queue <- c:
+		return true
+	default: // in an overload
 	}
-	reply, err := c.reply, c.err
-	c.late.Stop()
-	c.command, c.reply, c.err = command{}, nil, nil
-	idleCalls.Put(c)
-	return reply, v.about(err)
+	late := time.NewTimer(left)
+	defer late.Stop()
+	select {
+	case v.queue <- c:
+		return true
+	case <-late.C:
+		return false
+	}
 }
 
 // callHelp wakes one of the lanes behind the first, if one sleeps.

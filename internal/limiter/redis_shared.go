@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -8,49 +9,91 @@ import (
 
 // shared is a command that carries several takes. One call of the script costs Redis nearly as much as what it decides.
 type shared struct {
-	command
-	calls []*call
-	eval  bool // with the script's text
-	reply *redis.IntSliceCmd
+	calls []*call // not empty; the first says what all have in common
+	eval  bool    // with the script's text
+	asked bool    // the reply to ASKING is here, if there is one
 }
 
-// join makes as few commands of the calls as can be; each of them stays in its order.
-func join(batch []*call) []*shared {
-	var all []*shared
+// join makes as few commands of the calls as can be; each of them stays in its order. It appends them to dst.
+func join(dst []shared, batch []*call) []shared {
 next:
 	for _, c := range batch {
-		for _, s := range all {
-			if s.joins(&c.command) {
-				s.keys, s.packed = append(s.keys, c.keys...), append(s.packed, c.packed...)
+		for i := range dst {
+			if s := &dst[i]; s.calls[0].joins(&c.command) {
 				s.calls = append(s.calls, c)
 				continue next
 			}
 		}
-		all = append(all, &shared{command: c.command, calls: []*call{c}})
+		dst = addCommand(dst)
+		last := &dst[len(dst)-1]
+		last.calls = append(last.calls, c)
 	}
-	return all
+	return dst
 }
 
-// retry returns what is to be sent once more, of a command that Redis has refused before it ran anything, so that nothing is
+// addCommand adds one that carries nothing yet, and uses the memory of one that stood there before.
+func addCommand(dst []shared) []shared {
+	if len(dst) == cap(dst) {
+		return append(dst, shared{})
+	}
+	dst = dst[:len(dst)+1]
+	last := &dst[len(dst)-1]
+	*last = shared{calls: last.calls[:0]}
+	return dst
+}
+
+// appendTo appends the command as Redis reads it.
+func (s *shared) appendTo(dst []byte) []byte {
+	first := s.calls[0]
+	if first.asking {
+		dst = append(dst, "*1\r\n$6\r\nASKING\r\n"...)
+	}
+	keys, packed := 0, 0
+	for _, c := range s.calls {
+		keys, packed = keys+c.buckets, packed+len(c.packed)
+	}
+	dst = appendHead(dst, '*', 4+keys+len(first.last))
+	if s.eval {
+		dst = appendWord(appendWord(dst, "EVAL"), first.script.text)
+	} else {
+		dst = appendWord(appendWord(dst, "EVALSHA"), first.script.sha)
+	}
+	var number [20]byte
+	dst = appendWord(dst, strconv.AppendInt(number[:0], int64(keys), 10))
+	for _, c := range s.calls {
+		dst = append(dst, c.keys...)
+	}
+	dst = appendHead(dst, '$', packed)
+	for _, c := range s.calls {
+		dst = append(dst, c.packed...)
+	}
+	dst = append(dst, '\r', '\n')
+	for _, word := range first.last {
+		dst = appendWord(dst, word)
+	}
+	return dst
+}
+
+// retry appends what is to be sent once more, of a command that Redis has refused before it ran anything, so that nothing is
 // counted twice: with the script, which it has forgotten; or each call for itself, because the slot is being moved and not all
-// buckets are here. It is nil if the reply stands, or nobody waits for another.
-func (s *shared) retry() []*shared {
-	err := s.reply.Err()
+// buckets are here. It appends nothing if the reply stands, or nobody waits for another.
+func (s *shared) retry(dst []shared, err error) []shared {
 	if err == nil || !s.wanted() {
-		return nil
+		return dst
 	}
 	switch {
-	case redis.HasErrorPrefix(err, "NOSCRIPT"):
-		s.eval = true
-		return []*shared{s}
+	case redis.HasErrorPrefix(err, "NOSCRIPT") && !s.eval:
+		dst = addCommand(dst)
+		last := &dst[len(dst)-1]
+		last.calls, last.eval = append(last.calls, s.calls...), true
 	case isHalfMoved(err) && len(s.calls) > 1:
-		alone := make([]*shared, len(s.calls))
-		for i, c := range s.calls {
-			alone[i] = &shared{command: c.command, calls: []*call{c}}
+		for _, c := range s.calls {
+			dst = addCommand(dst)
+			last := &dst[len(dst)-1]
+			last.calls = append(last.calls, c)
 		}
-		return alone
 	}
-	return nil
+	return dst
 }
 
 // wanted reports whether somebody still waits.
@@ -65,9 +108,12 @@ func (s *shared) wanted() bool {
 }
 
 // end answers the calls, and reports whether the connection is still good.
-func (s *shared) end() (good bool) {
-	reply, err := s.reply.Result()
-	if len(s.calls) > 1 && err == nil && len(reply) != 2*len(s.keys) {
+func (s *shared) end(reply []int64, err error) (good bool) {
+	keys := 0
+	for _, c := range s.calls {
+		keys += c.buckets
+	}
+	if len(s.calls) > 1 && err == nil && len(reply) != 2*keys {
 		err = errReply
 	}
 	if len(s.calls) == 1 || err != nil {
@@ -78,10 +124,10 @@ func (s *shared) end() (good bool) {
 	}
 	good = true
 	for _, c := range s.calls {
-		n := 2 * len(c.keys)
+		n := 2 * c.buckets
 		err := failed(reply[:n])
 		good = keepsConnection(err) && good
-		c.end(reply[:n:n], err)
+		c.end(reply[:n], err)
 		reply = reply[n:]
 	}
 	return good

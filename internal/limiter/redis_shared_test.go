@@ -1,37 +1,43 @@
 package limiter
 
 import (
-	"context"
+	"net"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/ratelimitd/ratelimitd/test/harness"
 )
 
 // together sends the takes in one call of the script and returns what each got.
-func together(t *testing.T, client *redis.Client, takes ...[]Hit) (decisions [][]Decision, errs []error) {
+func together(t *testing.T, server *harness.RedisServer, takes ...[]Hit) (decisions [][]Decision, errs []error) {
 	t.Helper()
-	s := &Redis{prefix: "rl"}
-	var batch []*call
+	s, err := NewRedis(RedisOptions{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	now, l := time.Now(), newLane(newServer(s, server.Addr), true)
+	l.link.conn = conn
 	for _, hits := range takes {
-		c := s.command(driver, 0, hits, words{}, time.Now())
-		batch = append(batch, &call{command: c, deadline: time.Now().Add(time.Minute), done: make(chan struct{}, 1)})
+		c := newCall()
+		s.command(&c.command, driver, 0, hits, words{}, now)
+		c.begin(now.Add(time.Minute))
+		l.batch = append(l.batch, c)
 	}
-	shared := join(batch)
-	shared[0].eval = true
-	commands := pipeline(context.Background(), client, shared)
-	if len(commands) != 1 {
-		t.Fatalf("%d commands for %d takes", len(commands), len(takes))
+	if n := len(join(nil, l.batch)); n != 1 {
+		t.Fatalf("%d commands for %d takes", n, len(takes))
 	}
-	commands[0].end()
-	for i, c := range batch {
-		<-c.done
-		var d []Decision
-		err := c.err
+	if err := l.exchange(now, now.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range l.batch {
+		err, d := c.wait(time.Minute), []Decision(nil)
 		if _, yes := outside(c.reply); err == nil && !yes {
 			d, err = decodeReply(takes[i], c.reply)
 		}
@@ -41,9 +47,9 @@ func together(t *testing.T, client *redis.Client, takes ...[]Hit) (decisions [][
 }
 
 func TestTakesThatShareACallAreDecidedOneAfterTheOther(t *testing.T) {
-	client := harness.Redis(t).Client()
+	server := harness.Redis(t)
 	one, two := hitOf(1, limitOf(SlidingLog, 2, time.Minute), 1), hitOf(2, limitOf(TokenBucket, 5, time.Minute), 1)
-	got, errs := together(t, client, []Hit{one, two}, []Hit{one}, []Hit{two, one}, []Hit{two})
+	got, errs := together(t, server, []Hit{one, two}, []Hit{one}, []Hit{two, one}, []Hit{two})
 	for i, want := range [][]string{{"A 1 1m0s", "A 4 12s"}, {"A 0 1m0s"}, {"A 4 12s", "D 1m0s"}, {"A 3 12s"}} {
 		var texts []string
 		for _, d := range got[i] {
@@ -57,12 +63,13 @@ func TestTakesThatShareACallAreDecidedOneAfterTheOther(t *testing.T) {
 
 // A bucket that somebody has made something else of costs nobody else a decision.
 func TestATakeThatFailsLeavesTheOthersOfItsCallAlone(t *testing.T) {
-	client := harness.Redis(t).Client()
+	server := harness.Redis(t)
+	client := server.Client()
 	fine, poisoned := hitOf(1, limitOf(SlidingCounter, 5, time.Minute), 1), hitOf(2, limitOf(SlidingCounter, 5, time.Minute), 1)
 	client.HSet(t.Context(), (&Redis{prefix: "rl"}).key(&poisoned), "a", "b")
 	far := hitOf(3, limitOf(CalendarWindow, 5, 0), 1)
 	far.Limit.Calendar.Zone = time.FixedZone("another year", -366*24*60*60) // its windows are not those of Redis's clock
-	got, errs := together(t, client, []Hit{fine}, []Hit{fine, poisoned}, []Hit{poisoned}, []Hit{far, fine}, []Hit{fine})
+	got, errs := together(t, server, []Hit{fine}, []Hit{fine, poisoned}, []Hit{poisoned}, []Hit{far, fine}, []Hit{fine})
 	for i, wrong := range []string{"", "other", "other", "", ""} {
 		if reason := ErrorReason(errs[i]); reason != wrong {
 			t.Errorf("take %d: %v", i, errs[i])
@@ -78,7 +85,7 @@ func TestAFullRedisIsToldFromABrokenBucketWhereManyAskAtOnce(t *testing.T) { // 
 	client := server.Client()
 	client.ConfigSet(t.Context(), "maxmemory", "1")
 	l := limitOf(SlidingLog, 5, time.Minute)
-	_, errs := together(t, client, []Hit{hitOf(1, l, 1)}, []Hit{hitOf(2, l, 1)}, []Hit{hitOf(3, l, 0)})
+	_, errs := together(t, server, []Hit{hitOf(1, l, 1)}, []Hit{hitOf(2, l, 1)}, []Hit{hitOf(3, l, 0)})
 	for i, want := range []string{"oom", "oom", ""} {
 		if reason := ErrorReason(errs[i]); reason != want {
 			t.Errorf("take %d: %v, want %q", i, errs[i], want)

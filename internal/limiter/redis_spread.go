@@ -186,8 +186,10 @@ func (t *spread) giveBack(parts []part) {
 				hits[i].Limit.Quota = max(hits[i].Limit.Quota, hits[i].Fastest)
 			}
 			w := words{spentAt: strconv.FormatInt(p.at, 10)}
-			_, err := t.store.run(t.store.command(giveBack, p.slot, hits, w, time.Now()), deadline)
-			return err
+			c := newCall()
+			defer c.free()
+			t.store.command(&c.command, giveBack, p.slot, hits, w, time.Now())
+			return t.store.run(c, deadline)
 		})
 		close(done)
 	}()

@@ -55,8 +55,27 @@ func TestTheRingInRedisFollowsTheLiveHits(t *testing.T) {
 		if err := client.Eval(ctx, lua.Driver, []string{"k"}, packed, aligned+step.at).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if got := (client.StrLen(ctx, "k").Val() - 20) / 4; got != step.places {
+		if got := (client.StrLen(ctx, "k").Val() - 36) / 4; got != step.places {
 			t.Errorf("%d places at %d ms, want %d", got, step.at, step.places)
+		}
+	}
+}
+
+// TestAnExpiryThatGotLostComesBack: the script believes the expiry that a bucket's value tells, or implies, but not for ever. D71
+func TestAnExpiryThatGotLostComesBack(t *testing.T) {
+	server := harness.Redis(t)
+	admin, c := server.Client(), newClock()
+	s := newRedisStore(t, server.URL, c)
+	for _, a := range allAlgorithms {
+		h := hitOf(uint64(a), limitOf(a, 100, time.Hour), 1)
+		mustTake(t, s, h)
+		admin.Persist(t.Context(), s.key(&h))
+		for range 10 {
+			c.advance(h.Limit.Window / 4)
+			mustTake(t, s, h)
+		}
+		if ttl := admin.PTTL(t.Context(), s.key(&h)).Val(); ttl <= 0 {
+			t.Errorf("%v: the key expires in %v", a, ttl)
 		}
 	}
 }

@@ -90,17 +90,9 @@ const (
 )
 
 // failures are what lua/driver.lua has numbers for in place of an error.
-var failures = []scriptError{
+var failures = []errorReply{
 	"ERR the script failed", "OOM command not allowed", "READONLY writes are refused", "WRONGTYPE the bucket is none", "NOPERM a command is not allowed",
 }
-
-// scriptError is the error of one request among several that one call of the script decided. It begins as Redis's own does.
-type scriptError string
-
-func (e scriptError) Error() string { return string(e) }
-
-// RedisError makes it one of Redis's replies.
-func (scriptError) RedisError() {}
 
 // failed returns the error that stands in a request's part of a reply, if one does.
 func failed(reply []int64) error {
