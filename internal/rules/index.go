@@ -8,28 +8,23 @@ import (
 // index finds the few rules that can match a request among many, by what they ask of host, path and method. It may name rules
 // that do not match, and never omits one that does. Rules are named by their number.
 type index struct {
-	// hosts holds, by host pattern, the node at which its paths begin: a host, ".example.org" for the hosts below it, "" for
-	// every host.
-	hosts map[string]int32
+	// hosts holds the rules by host pattern: a host, ".example.org" for the hosts below it, "" for every host.
+	hosts map[string]*pathIndex
 	// longestSuffix bounds the search for the names that begin with a dot.
 	longestSuffix int
-
-	// nodes are a tree of path segments under each host. The first one is nobody's.
-	nodes []node
-	// edges lead from a node by a literal segment to the next.
-	edges map[edge]int32
 }
 
-type edge struct {
-	from    int32
-	segment string
+// pathIndex holds rules by the path patterns, or by what is left of them after a `*`.
+type pathIndex struct {
+	places  map[string]*place // by the literal segments that come next, "" for none
+	longest int               // of the literals
 }
 
-// node is the beginning of the patterns that have the same segments so far.
-type node struct {
-	star  int32    // the node for a `*` as next segment; 0 when there is none
-	exact byMethod // the rules whose pattern ends here
-	below byMethod // and those that match whatever follows: `/**`, a regular expression, no paths
+// place is where the literal segments of patterns end.
+type place struct {
+	exact byMethod   // the rules whose pattern ends here
+	below byMethod   // and those that match whatever follows: `/**`, a regular expression, no paths
+	star  *pathIndex // the rules whose pattern goes on with a `*`, by what is left after it; nil when there is none
 }
 
 // byMethod holds the numbers of rules; each list ascends.
@@ -41,7 +36,7 @@ type byMethod struct {
 // add files a rule; numbers must ascend.
 func (x *index) add(number int32, m *Match) {
 	if x.hosts == nil {
-		x.hosts, x.edges, x.nodes = map[string]int32{}, map[edge]int32{}, make([]node, 1)
+		x.hosts = map[string]*pathIndex{}
 	}
 	if len(m.Hosts) == 0 {
 		x.addPaths("", number, m)
@@ -55,57 +50,41 @@ func (x *index) add(number int32, m *Match) {
 }
 
 func (x *index) addPaths(host string, number int32, m *Match) {
-	root, ok := x.hosts[host]
-	if !ok {
-		root = x.newNode()
-		x.hosts[host] = root
+	paths := x.hosts[host]
+	if paths == nil {
+		paths = newPathIndex()
+		x.hosts[host] = paths
 	}
 	if len(m.Paths) == 0 {
-		x.nodes[root].below.add(number, m.Methods)
+		paths.place("").below.add(number, m.Methods)
 	}
 	for _, pattern := range m.Paths {
-		segments, below := pattern.beginning()
-		n := x.nodeFor(root, segments)
-		if below {
-			n.below.add(number, m.Methods)
+		if path, below := pattern.beginning(); below {
+			paths.place(path).below.add(number, m.Methods)
 		} else {
-			n.exact.add(number, m.Methods)
+			paths.place(path).exact.add(number, m.Methods)
 		}
 	}
 }
 
-// nodeFor returns the node after the segments of a pattern. It is good until the next one is made.
-func (x *index) nodeFor(root int32, segments string) *node {
-	at := root
-	for segments != "" {
-		var segment string
-		segment, segments = cutSegment(segments)
-		at = x.child(at, segment)
-	}
-	return &x.nodes[at]
-}
+func newPathIndex() *pathIndex { return &pathIndex{places: map[string]*place{}} }
 
-// child returns the node after a segment of a pattern, a new one if need be.
-func (x *index) child(at int32, segment string) int32 {
-	next := x.nodes[at].star
-	if segment != "*" {
-		next = x.edges[edge{at, segment}]
+// place returns where the segments of a pattern end, a new place if need be.
+func (p *pathIndex) place(pattern string) *place {
+	literal, rest, wild := strings.Cut(pattern, "/*")
+	at := p.places[literal]
+	if at == nil {
+		at = new(place)
+		p.places[literal] = at
+		p.longest = max(p.longest, len(literal))
 	}
-	if next != 0 {
-		return next
+	if !wild {
+		return at
 	}
-	next = x.newNode()
-	if segment == "*" {
-		x.nodes[at].star = next
-	} else {
-		x.edges[edge{at, segment}] = next
+	if at.star == nil {
+		at.star = newPathIndex()
 	}
-	return next
-}
-
-func (x *index) newNode() int32 {
-	x.nodes = append(x.nodes, node{})
-	return int32(len(x.nodes) - 1)
+	return at.star.place(rest)
 }
 
 func (l *byMethod) add(number int32, methods []string) {
@@ -136,8 +115,8 @@ func (l *byMethod) appendTo(numbers []int32, method string) []int32 {
 	return numbers
 }
 
-// find appends the numbers of the rules that can match, ascending, each once. It looks only at as much of host and path as the
-// rules do, whatever their length.
+// find appends the numbers of the rules that can match, ascending, each once. It looks only as far into host and path as
+// the rules do, whatever their length.
 func (x *index) find(numbers []int32, f *facts) []int32 {
 	numbers = x.findHost(numbers, "", f)
 	if f.hostOK {
@@ -159,32 +138,36 @@ func (x *index) find(numbers []int32, f *facts) []int32 {
 
 // findHost appends the rules under a host pattern. Of a path of which nothing can be said only those for every path match.
 func (x *index) findHost(numbers []int32, host string, f *facts) []int32 {
-	root, ok := x.hosts[host]
+	paths := x.hosts[host]
 	switch {
-	case !ok:
+	case paths == nil:
 		return numbers
-	case !f.pathOK:
-		return x.nodes[root].below.appendTo(numbers, f.req.Method)
+	case f.pathOK:
+		return paths.find(numbers, f.path, f.req.Method)
 	}
-	return x.findPath(numbers, root, f.path, f.req.Method)
+	if every := paths.places[""]; every != nil {
+		return every.below.appendTo(numbers, f.req.Method)
+	}
+	return numbers
 }
 
-// findPath appends the rules for a path, the segments up to a node being behind and rest before.
-func (x *index) findPath(numbers []int32, at int32, rest, method string) []int32 {
-	for {
-		n := &x.nodes[at]
-		numbers = n.below.appendTo(numbers, method)
-		if rest == "" {
-			return n.exact.appendTo(numbers, method)
+// find appends the rules for a path, or for what is left of it.
+func (p *pathIndex) find(numbers []int32, path, method string) []int32 {
+	for end := 0; end <= min(p.longest, len(path)); end++ {
+		if end > 0 && end < len(path) && path[end] != '/' {
+			continue
 		}
-		var segment string
-		segment, rest = cutSegment(rest)
-		if n.star != 0 {
-			numbers = x.findPath(numbers, n.star, rest, method)
+		at := p.places[path[:end]]
+		if at == nil {
+			continue
 		}
-		var ok bool
-		if at, ok = x.edges[edge{at, segment}]; !ok {
-			return numbers
+		numbers = at.below.appendTo(numbers, method)
+		if end == len(path) {
+			numbers = at.exact.appendTo(numbers, method)
+		} else if at.star != nil {
+			_, rest := cutSegment(path[end:])
+			numbers = at.star.find(numbers, rest, method)
 		}
 	}
+	return numbers
 }

@@ -118,6 +118,6 @@ func literalBeginning(expression string) string {
 		}
 		literal = append(literal, sub.Rune...)
 	}
-	text := string(literal)
+	text, _, _ := strings.Cut(string(literal), "/*") // which is no wildcard here
 	return text[:max(0, strings.LastIndexByte(text, '/'))]
 }
