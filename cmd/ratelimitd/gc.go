@@ -16,6 +16,8 @@ const (
 	spareHeap = 64 << 20
 	// mostGCPercent bounds what that comes to.
 	mostGCPercent = 800
+	// largeConfig is the size of a file, some thousands of rules, whose reading leaves more garbage behind than may lie about.
+	largeConfig = 256 << 10
 	// tuneInterval is how often the heap is looked at.
 	tuneInterval = 5 * time.Second
 )
@@ -44,6 +46,14 @@ func tuneGC(ctx context.Context) {
 			return
 		case <-ticks.C:
 		}
+	}
+}
+
+// giveBack returns to the system what reading a configuration of that size has left behind, which is several times what is kept
+// of it: after a start or a reload nothing needs so much memory again. It takes about as long as a collection.
+func giveBack(size int) {
+	if size >= largeConfig {
+		debug.FreeOSMemory()
 	}
 }
 

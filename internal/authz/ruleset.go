@@ -1,6 +1,9 @@
 package authz
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/ratelimitd/ratelimitd/internal/limiter"
 	"github.com/ratelimitd/ratelimitd/internal/metrics"
 	"github.com/ratelimitd/ratelimitd/internal/rules"
@@ -11,6 +14,7 @@ type ruleset struct {
 	Snapshot
 	reads    rules.Reads
 	counters map[*rules.Rule]*metrics.Rule
+	unseen   unseen
 }
 
 // Use decides the requests that come from now on by that snapshot. A rule that has its name from before counts on.
@@ -24,6 +28,7 @@ func (s *Server) Use(snapshot Snapshot) {
 	for _, rule := range all {
 		set.counters[rule] = s.metrics.Rule(rule.Name)
 	}
+	set.unseen.watch(slices.Collect(maps.Keys(snapshot.Rules.Readers())), s.current.Load(), s.watched)
 	s.current.Store(set)
 }
 

@@ -46,6 +46,7 @@ type Server struct {
 	metrics      *metrics.Metrics
 	log          *zap.Logger
 	now          func() time.Time // for warnedUnknown and warnedEmpty
+	watched      int64            // how many requests of a new snapshot are looked at for headers that its rules read and that never come
 
 	warnedUnknown, warnedEmpty logGate
 
@@ -60,8 +61,10 @@ func NewServer(o Options) *Server {
 		metrics: o.Metrics,
 		log:     o.Log,
 		now:     time.Now,
+		watched: watchedRequests,
 	}
 	s.Use(Snapshot{Rules: rules.NewSet(nil, rules.ClientIP{})})
+	o.Metrics.UnseenHeaders(func() int { return len(s.current.Load().unseen.missing()) })
 	return s
 }
 
@@ -75,7 +78,7 @@ func (s *Server) answer(ctx context.Context, c *call) {
 	c.read(ctx, &set.reads)
 	applied := &c.applied
 	set.Rules.ApplyTo(applied, &c.request)
-	s.report(c, applied)
+	s.report(c, set, applied)
 
 	asked := takeOf(applied)
 	err := s.take(ctx, &asked)
@@ -99,8 +102,11 @@ func (s *Server) take(ctx context.Context, t *take) (err error) {
 	return err
 }
 
-// report counts and, at most once a minute, logs what an operator should know of a request whatever becomes of it.
-func (s *Server) report(c *call, applied *rules.Applied) {
+// report counts and logs, at most once a minute or once for all, what an operator should know of a request whatever becomes of it.
+func (s *Server) report(c *call, set *ruleset, applied *rules.Applied) {
+	if set.unseen.look(&c.request) {
+		s.warnUnseen(set)
+	}
 	if applied.UntrustedHeader {
 		s.metrics.UntrustedHeader()
 	}

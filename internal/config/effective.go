@@ -1,14 +1,13 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
-	"net/url"
-	"regexp"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -18,75 +17,32 @@ import (
 
 // Effective returns the configuration as YAML: every default filled in, named sets spelt out, always in the same order, and
 // secrets masked. Without a secret in it, Parse makes the same configuration of it.
-func (c *Config) Effective() []byte { return c.masked().yaml() }
+func (c *Config) Effective() []byte {
+	c = c.masked()
+	f := c.head()
+	first := min(rulesAtOnce, len(c.Rules))
+	f.Rules = rulesOf(c.Rules[:first])
+	out, _ := yaml.Dump(f) // plain strings and numbers always have a YAML form
+	for some := range slices.Chunk(c.Rules[first:], rulesAtOnce) {
+		more, _ := yaml.Dump(map[string][]ruleYAML{"rules": rulesOf(some)})
+		out = append(out, bytes.TrimPrefix(more, []byte("rules:\n"))...)
+	}
+	return out
+}
+
+// rulesAtOnce is how many rules are written at a time: the YAML library keeps all that it has to write until it is done.
+const rulesAtOnce = 100
 
 // Hash returns the SHA-256 of the effective configuration with its secrets, in hex: it changes with every change of
 // meaning, and not with comments or layout.
 func (c *Config) Hash() string {
-	sum := sha256.Sum256(c.yaml())
-	return hex.EncodeToString(sum[:])
-}
-
-// mask stands for a secret, as it does in a redacted URL.
-const mask = "xxxxx"
-
-// secretName finds the headers and query parameters whose values let in whoever knows them: a rule for one client may name
-// its API key, and the effective configuration is shown to all who may look at metrics.
-var secretName = regexp.MustCompile("auth|cookie|key|password|secret|token")
-
-// masked returns a copy of the configuration without its secrets.
-func (c *Config) masked() *Config {
-	m := *c
-	if c.Store.Redis != nil {
-		redis := *c.Store.Redis
-		redis.URL = maskURL(redis.URL)
-		m.Store.Redis = &redis
+	sum := sha256.New()
+	write := json.NewEncoder(sum) // many times as fast as YAML, of which a start with very many rules would take seconds
+	_ = write.Encode(c.head())    // plain strings and numbers always have a JSON form
+	for i := range c.Rules {
+		_ = write.Encode(ruleOf(&c.Rules[i]))
 	}
-	m.Rules = slices.Clone(c.Rules)
-	for i := range m.Rules {
-		r := &m.Rules[i]
-		maskMatch(&r.Match)
-		r.Overrides = slices.Clone(r.Overrides)
-		for j := range r.Overrides {
-			maskMatch(&r.Overrides[j].Match)
-		}
-	}
-	return &m
-}
-
-// maskMatch hides the secrets of a match without changing what it shares with others.
-func maskMatch(m *rules.Match) {
-	m.Headers, m.Query = slices.Clone(m.Headers), slices.Clone(m.Query)
-	for i := range m.Headers {
-		m.Headers[i].Values = maskValues(m.Headers[i].Name, m.Headers[i].Values)
-	}
-	for i := range m.Query {
-		m.Query[i].Values = maskValues(m.Query[i].Name, m.Query[i].Values)
-	}
-}
-
-func maskValues(name string, values []string) []string {
-	if values == nil || !secretName.MatchString(strings.ToLower(name)) {
-		return values
-	}
-	return slices.Repeat([]string{mask}, len(values))
-}
-
-// maskURL hides the passwords of a URL; one without stays as it is. One for sentinels may hold a second.
-func maskURL(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return mask
-	}
-	if query := u.Query(); query.Has("password") {
-		query.Set("password", mask)
-		u.RawQuery = query.Encode()
-		text = u.String()
-	}
-	if _, secret := u.User.Password(); secret {
-		return u.Redacted()
-	}
-	return text
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // The shapes of the file, in the order of the documentation.
@@ -177,8 +133,8 @@ type (
 	}
 )
 
-// yaml writes the configuration.
-func (c *Config) yaml() []byte {
+// head returns the configuration without its rules.
+func (c *Config) head() fileYAML {
 	f := fileYAML{
 		Listen:       texts(c.Listen),
 		Admin:        c.Admin,
@@ -189,7 +145,6 @@ func (c *Config) yaml() []byte {
 			From: addressSources[c.ClientIP.From], TrustedProxies: texts(c.ClientIP.Trusted), IPv6Prefix: c.ClientIP.IPv6Prefix,
 		},
 		Response: responseYAML{Headers: c.Response.families(), Body: c.Response.Body, Status: c.Response.Status},
-		Rules:    []ruleYAML{},
 	}
 	f.Store.Memory.MaxKeys = c.Store.Memory.MaxKeys
 	if r := c.Store.Redis; r != nil {
@@ -198,11 +153,15 @@ func (c *Config) yaml() []byte {
 	for _, h := range c.ClientIP.Headers {
 		f.ClientIP.Headers = append(f.ClientIP.Headers, addressYAML{h.Name, texts(h.From)})
 	}
-	for i := range c.Rules {
-		f.Rules = append(f.Rules, ruleOf(&c.Rules[i]))
+	return f
+}
+
+func rulesOf(list []rules.Rule) []ruleYAML {
+	y := make([]ruleYAML, len(list))
+	for i := range list {
+		y[i] = ruleOf(&list[i])
 	}
-	out, _ := yaml.Dump(f) // plain strings and numbers always have a YAML form
-	return out
+	return y
 }
 
 func (r Response) families() []string {

@@ -1,10 +1,13 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v4"
 )
 
 const withPassword = "store: {redis: {url: \"redis://user:s3cret@cache:6379/1\"}}\n"
@@ -200,5 +203,20 @@ func TestOnlyListenAdminAndStoreNeedARestart(t *testing.T) {
 	a, b := parse(t, withPassword), parse(t, withPassword)
 	if got := a.RestartNeeded(b); got != nil {
 		t.Errorf("the same Redis needs a restart for %v", got)
+	}
+}
+
+func TestTheEffectiveFormOfManyRulesIsOneList(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("rules:\n")
+	for i := range 2*rulesAtOnce + 1 {
+		fmt.Fprintf(&text, "- {name: r%d, key: [client_ip, header.a], limit: 10/1m, match: {paths: [/a, /b/*], headers: {x: [%d, a]}}}\n", i, i)
+	}
+	c := parse(t, text.String())
+	whole := c.head()
+	whole.Rules = rulesOf(c.Rules)
+	want, err := yaml.Dump(whole)
+	if err != nil || !bytes.Equal(c.Effective(), want) {
+		t.Errorf("not what is written at once, error %v", err)
 	}
 }

@@ -24,6 +24,15 @@ func (m *Metrics) RestartRequired(required bool) {
 	}
 }
 
+// UnseenHeaders adds the metric of headers that the rules in force read in vain. count is called at each scrape, from any
+// goroutine. It panics when called twice.
+func (m *Metrics) UnseenHeaders(count func() int) {
+	m.reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ratelimitd_unseen_headers",
+		Help: "Headers that the rules read and that none of the first 10000 requests since they were loaded had; the log names them.",
+	}, func() float64 { return float64(count()) }))
+}
+
 // BuildInfo says what runs: ratelimitd's version, the revision it was built from and the version of Go. It panics when
 // called twice.
 func (m *Metrics) BuildInfo(version, revision, goversion string) {

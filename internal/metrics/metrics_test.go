@@ -15,6 +15,7 @@ func everything() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	m := New(reg)
 	m.Memory(func() int { return 7 }, func() Evictions { return Evictions{Expired: 1, Full: 2, Idle: 3, Refused: 4} })
+	m.UnseenHeaders(func() int { return 2 })
 	m.BuildInfo("v1", "abc", "go1")
 	m.ConfigLoaded(time.Unix(1_700_000_000, 500_000_000))
 	m.RestartRequired(true)

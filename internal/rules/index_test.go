@@ -11,7 +11,7 @@ import (
 
 func TestTheIndexFindsWhatAScanOfAllRulesFinds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
+	for range 400 {
 		s := NewSet(randomRules(random), ClientIP{})
 		all := make([]int32, len(s.rules))
 		for i := range all {
@@ -43,8 +43,9 @@ func randomRules(random *rand.Rand) (list []Rule) {
 		r.Action, r.Shadow, r.OnMissingKey = Action(max(0, random.IntN(12)-9)), random.IntN(4) == 0, MissingKey(random.IntN(4))
 		r.Match = Match{
 			Hosts:   hosts(some(random, 2, "*", "*.b.c", "a.b.c", "*.c", "b.c", "c", "[::1]")...),
-			Methods: some(random, 1, "GET", "POST"),
-			Paths:   paths(some(random, 3, "/", "/**", "/*", "/a", "/a/**", "/a/*", "/*/b", "/a/b", "/a/*/c/**", "/a/b/c", "~b", "/ab", "/%2F")...),
+			Methods: some(random, 2, "GET", "POST", "PUT"),
+			Paths: paths(some(random, 3, "/", "/**", "/*", "/a", "/a/**", "/a/*", "/*/b", "/a/b", "/a/*/c/**", "/a/b/c", "/*/*", "/*/**", "/*/*/c", "/ab", "/%2F",
+				"~b", "~^/a", "~^/a/", "~^/a/b$", "~^/a/b/?$", "~^/a/b*/c", "~^/a/(b|c)", "~(?i)^/A/", "~^/a/b|^/c", "~(?m)^/b/c", "~^a/b", "~^//", "~^/$", `~^/a/\*/c`)...),
 		}
 		if random.IntN(5) == 0 {
 			r.Match.Headers = []HeaderCondition{{Name: "h", Presence: Presence(random.IntN(3)), Values: []string{"v"}}}
@@ -58,7 +59,8 @@ func randomRules(random *rand.Rand) (list []Rule) {
 }
 
 func randomRequest(random *rand.Rand) *Request {
-	req := newRequest("/" + strings.Join(some(random, 4, "a", "b", "c", "ab", "%2f", "", ".."), "/"))
+	req := newRequest("/" + strings.Join(some(random, 4, "a", "b", "c", "ab", "*", "%2f", "", ".."), "/"))
+	req.Method = []string{"GET", "POST", "get", ""}[random.IntN(4)]
 	req.Host = []string{"a.b.c", "b.c", "c", "x.a.b.c", "A.B.C.:80", "[::1]", "", "a,b", "bc"}[random.IntN(9)]
 	if random.IntN(2) == 0 {
 		req.Headers = []Header{{Name: "h", Value: []string{"v", "w", ""}[random.IntN(3)]}}
@@ -74,38 +76,27 @@ func randomRequest(random *rand.Rand) *Request {
 	return req
 }
 
-func TestTheIndexLooksAtFewRules(t *testing.T) {
-	s := manyRules(10_000)
-	f := newFacts(newRequest("/api/v1/tenant-77/items?page=2"), &s.client)
-	if n := len(s.index.find(nil, &f)); n != 2 {
-		t.Errorf("%d of 10000 rules are candidates, want 2", n)
+func TestTheIndexLooksAtNoRuleForAnotherHostMethodOrBeginningOfPath(t *testing.T) {
+	for _, shape := range shapes {
+		s := shapeSet(shape.match, 100)
+		f := newFacts(lastRequest(), &s.client)
+		want := 1
+		if shape.grows {
+			want = 100
+		}
+		if n := len(s.index.find(nil, &f)); n != want {
+			t.Errorf("%s: %d of 100 rules are looked at, want %d", shape.name, n, want)
+		}
 	}
 }
 
-// manyRules is rules of which two match a request for a tenant's items.
-func manyRules(n int) *Set {
-	list := []Rule{perMinute("all", 1000, "client_ip")}
-	for i := range n - 1 {
-		r := perMinute(fmt.Sprint("tenant-", i), 100, "client_ip", "header.x-api-key")
-		r.Match.Paths = paths(fmt.Sprintf("/api/v1/tenant-%d/**", i))
-		list = append(list, r)
-	}
-	return NewSet(list, ClientIP{From: FromHeaders, Trusted: internal, Headers: []AddressHeader{{Name: "x-forwarded-for"}}})
-}
-
-func BenchmarkApply(b *testing.B) {
-	for _, n := range []int{10, 10_000} {
-		b.Run(fmt.Sprint(n, "rules"), func(b *testing.B) {
-			s := manyRules(n)
-			req := newRequest("/api/v1/tenant-7/items?page=2", "accept: */*", "user-agent: curl/8", "x-forwarded-for: 203.0.113.9, 10.0.0.3", "x-api-key: k-1234567890")
-			req.Peer = netip.MustParseAddr("10.0.0.5")
-			if hits := s.Apply(req).Hits; len(hits) != 2 {
-				b.Fatalf("%d hits", len(hits))
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				s.Apply(req)
-			}
-		})
+func TestTheLiteralBeginningOfARegexpIsOfWholeSegments(t *testing.T) {
+	for expression, want := range map[string]string{
+		"^/api/v1/[a-z]+$": "/api/v1", "^/api/v[0-9]/": "/api", "^/api": "", "^/api/b*": "/api", "^/api/(v1/)?x": "/api",
+		"^/api/v1/?$": "/api", `^/api/a\.b/`: "/api/a.b", "/api/": "", "^/a/|^/b/": "", "(?i)^/api/": "", "(?m)^/api/": "", "^": "", "": "", "(": "",
+	} {
+		if got := literalBeginning(expression); got != want {
+			t.Errorf("%s: %q, want %q", expression, got, want)
+		}
 	}
 }

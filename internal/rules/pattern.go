@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 )
 
@@ -94,10 +95,29 @@ func cutSegment(path string) (segment, rest string) {
 	return path[1:], ""
 }
 
-// literal returns the beginning that every path the pattern matches has: whole segments, "" when there is none.
-func (p PathPattern) literal() string {
-	if i := strings.Index(p.path, "/*"); i >= 0 {
-		return p.path[:i]
+// beginning returns the segments with which every path that the pattern matches begins, `*` standing for any, and whether
+// more may follow them.
+func (p PathPattern) beginning() (path string, below bool) {
+	if p.regexp == nil {
+		return p.path, p.below
 	}
-	return p.path
+	return literalBeginning(p.regexp.String()), true
+}
+
+// literalBeginning returns the whole segments with which every text that an RE2 expression matches begins; "" when it is not
+// anchored at the beginning of the text, and when it is none.
+func literalBeginning(expression string) string {
+	re, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil || re.Op != syntax.OpConcat || re.Sub[0].Op != syntax.OpBeginText {
+		return ""
+	}
+	var literal []rune
+	for _, sub := range re.Sub[1:] {
+		if sub.Op != syntax.OpLiteral || sub.Flags&syntax.FoldCase != 0 {
+			break
+		}
+		literal = append(literal, sub.Rune...)
+	}
+	text, _, _ := strings.Cut(string(literal), "/*") // which is no wildcard here
+	return text[:max(0, strings.LastIndexByte(text, '/'))]
 }

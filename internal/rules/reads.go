@@ -1,6 +1,9 @@
 package rules
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Reads is what a set of rules may look at in a request. The zero value is nothing beside what always is: the method, host
 // and path, the peer and the principal.
@@ -47,18 +50,35 @@ func reads(attributes []Attribute, kind attributeKind) bool {
 
 // Headers returns the names of the headers that are read; sorted, in lower case, each once. Envoy must hand these over.
 func (s *Set) Headers() []string {
-	names := []string{"content-type"}
-	for i := range s.list {
-		names = append(names, s.list[i].headers()...)
-	}
-	if s.client.From == FromHeaders {
-		names = append(names, ForwardedFor)
-		for _, header := range s.client.Headers {
-			names = append(names, header.Name)
-		}
-	}
+	names := append(slices.Collect(maps.Keys(s.Readers())), "content-type")
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// clientReader stands among the readers of a header for the client's address. No rule can have this name.
+const clientReader = "client_ip"
+
+// Readers returns, by the name of each header that is read, the names of the rules that read it, in file order; client_ip
+// comes last where the client's address is read from it. content-type is among them only if a rule reads it.
+func (s *Set) Readers() map[string][]string {
+	readers := map[string][]string{}
+	add := func(header, reader string) {
+		if by := readers[header]; len(by) == 0 || by[len(by)-1] != reader {
+			readers[header] = append(by, reader)
+		}
+	}
+	for i := range s.list {
+		for _, header := range s.list[i].headers() {
+			add(header, s.list[i].Name)
+		}
+	}
+	if s.client.From == FromHeaders {
+		add(ForwardedFor, clientReader)
+		for _, header := range s.client.Headers {
+			add(header.Name, clientReader)
+		}
+	}
+	return readers
 }
 
 // headers returns the names of the headers that the rule reads, in any order.

@@ -277,6 +277,12 @@ func TestTheHeadersThatTheRulesReadAreListed(t *testing.T) {
 	if got, want := s.Headers(), []string{"a", "cf-connecting-ip", "content-type", "x-bad", "x-forwarded-for", "x-key", "x-plan"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
+	want := map[string][]string{
+		"a": {"r"}, "x-key": {"r"}, "x-plan": {"r"}, "x-bad": {"d"}, "cf-connecting-ip": {"client_ip"}, "x-forwarded-for": {"client_ip"},
+	}
+	if got := s.Readers(); !reflect.DeepEqual(got, want) {
+		t.Errorf("readers %v, want %v", got, want)
+	}
 	if got := NewSet(nil, ClientIP{Headers: client.Headers}).Headers(); !slices.Equal(got, []string{"content-type"}) {
 		t.Errorf("without rules: %v", got)
 	}
