@@ -86,14 +86,14 @@ func (f figures) callsASecond(subject string) result {
 }
 
 // added is the time that a lone request takes longer than at the no-op server, as a share of what it may: a round trip to
-// Redis and 50 µs.
-func (f figures) added(of, to, roundTrip figure) result {
-	share := func(of, to, roundTrip float64) float64 { return (of - to) / (roundTrip + 50) }
+// Redis, which is what is longer in withTrip, and 50 µs.
+func (f figures) added(of, to, withTrip figure) result {
+	share := func(of, to, withTrip float64) float64 { return (of - to) / (withTrip - to + 50) }
 	var rounds []float64
 	for i := range f[of] {
-		rounds = append(rounds, share(f[of][i], f[to][i], f[roundTrip][i]))
+		rounds = append(rounds, share(f[of][i], f[to][i], f[withTrip][i]))
 	}
-	return resultOf(share(slices.Min(f[of]), slices.Min(f[to]), slices.Min(f[roundTrip])), rounds)
+	return resultOf(share(slices.Min(f[of]), slices.Min(f[to]), slices.Min(f[withTrip])), rounds)
 }
 
 // String is the figure, and in brackets the median and the extremes of the rounds.

@@ -166,9 +166,16 @@ func (r *redisServer) sortedSetAsks(ctx context.Context, name string, p *pace) f
 // emptyScript shows how long a call of a script takes on its way.
 var emptyScript = redis.NewScript("return 1")
 
-// roundTrips returns callers who ask for nothing.
-func (r *redisServer) roundTrips(ctx context.Context) func(int) ask {
-	return func(int) ask {
-		return func() (int, int, error) { return 1, 0, emptyScript.EvalSha(ctx, r.client, nil).Err() }
+// thenEmptyScript returns callers who ask what others ask and then call a script that does nothing, so that Redis has slept for as
+// long as it sleeps between two takes of a daemon that is asked by one caller.
+func (r *redisServer) thenEmptyScript(ctx context.Context, others func(int) ask) func(int) ask {
+	return func(caller int) ask {
+		other := others(caller)
+		return func() (decisions, refused int, err error) {
+			if decisions, refused, err = other(); err != nil {
+				return 0, 0, err
+			}
+			return decisions, refused, emptyScript.EvalSha(ctx, r.client, nil).Err()
+		}
 	}
 }

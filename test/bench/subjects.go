@@ -16,7 +16,7 @@ const (
 	memoryDaemon = "memory, one rule"
 	redisDaemon  = "Redis, one rule"
 	redisAlone   = "Redis, one at a time"
-	redisTrip    = "an empty script, one at a time"
+	scriptAlone  = "no-op and then an empty script, one at a time"
 	redisThree   = "Redis, three rules"
 	denyCache    = "deny cache"
 	longFlood    = "deny cache, longer"
@@ -53,9 +53,15 @@ func (l *lab) addNoops() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(
+	alone, andScript := &subject{name: stdAlone, callers: 1}, &subject{name: scriptAlone, callers: 1}
+	if err := errors.Join(
 		l.checks(&subject{name: bareServer}, undecoded, aForm, trendingPath, manyClients),
-		l.checks(&subject{name: stdAlone, callers: 1}, usual, aForm, trendingPath, manyClients))
+		l.checks(alone, usual, aForm, trendingPath, manyClients),
+		l.checks(andScript, usual, aForm, trendingPath, manyClients)); err != nil {
+		return err
+	}
+	andScript.newAsk = l.redis.thenEmptyScript(l.ctx, alone.newAsk)
+	return emptyScript.Load(l.ctx, l.redis.client).Err()
 }
 
 func (l *lab) addMemory() error {
@@ -133,10 +139,6 @@ func (l *lab) addRedisDaemon() error {
 	if err != nil || !l.extent.alone {
 		return err
 	}
-	if err := emptyScript.Load(l.ctx, l.redis.client).Err(); err != nil {
-		return err
-	}
-	l.subjects = append(l.subjects, &subject{name: redisTrip, newAsk: l.redis.roundTrips(l.ctx), callers: 1, costs: toRedis})
 	return l.checks(&subject{name: redisAlone, costs: toRedis, callers: 1}, d, aForm, trendingPath, manyClients)
 }
 

@@ -41,7 +41,7 @@ func table(f figures, e extent, allocations float64) []row {
 	add(fmt.Sprintf("%d live keys against %d, memory store", e.keys, fewClients),
 		f.ratio(figure{manyKeys, serverCPU}, figure{fewKeys, serverCPU}), "×", 1.5, 1.2)
 	if e.alone {
-		add("one request at a time: p50 added, Redis", f.added(figure{redisAlone, p50}, figure{stdAlone, p50}, figure{redisTrip, p50}),
+		add("one request at a time: p50 added, Redis", f.added(figure{redisAlone, p50}, figure{stdAlone, p50}, figure{scriptAlone, p50}),
 			"× (round trip + 50 µs)", 1, 0)
 	}
 	add("allocations for each decision in our own code", constant(allocations), "", 6, 2)
