@@ -48,6 +48,7 @@ var settings = []setting{
 	{name: "google_grpc", change: "filter: {grpc_service: {envoy_grpc: null, google_grpc: {stat_prefix: ratelimitd}}}"},
 	{name: "deploy/envoy.yaml, TCP", whole: true},
 	{name: "deploy/envoy.yaml, unix socket", unix: true, whole: true},
+	{name: "the same, allowed_headers: content-type alone", unix: true, whole: true, change: "filter: {allowed_headers: {patterns: [{exact: content-type}]}}"},
 	{name: "plain settings, once more"},
 }
 

@@ -22,8 +22,8 @@ const (
 	unixRedis   = "ratelimitd, unix socket, Redis"
 )
 
-// throughEnvoy is what is measured of it, in two minutes and a half.
-var throughEnvoy = extent{rounds: 30, trial: 250 * time.Millisecond}
+// throughEnvoy is what is measured of it, in a minute and a half.
+var throughEnvoy = extent{rounds: 20, trial: 250 * time.Millisecond}
 
 // addedAim is what the deployed settings may add to Envoy's CPU time, as a share of what the plain settings add.
 const addedAim = 0.75
