@@ -52,10 +52,13 @@ func manyRules(n int) string {
 
 // configuration returns a file for a daemon that keeps its buckets in memory, or in the Redis of that URL. Redis may take its
 // time, for the machine may be busy: what fails is not decided, and not measured.
-func configuration(redisURL, rules string) string {
+func configuration(redisURL, rules string) string { return listening("127.0.0.1:0", redisURL, rules) }
+
+// listening is the same for a daemon that listens there.
+func listening(listen, redisURL, rules string) string {
 	store := "memory: {max_keys: 1200000}"
 	if redisURL != "" {
 		store = fmt.Sprintf("redis: {url: %q, timeout: 2s}", redisURL)
 	}
-	return fmt.Sprintf("listen: 127.0.0.1:0\nadmin: \"\"\nstore: {%s}\nrules:%s", store, rules)
+	return fmt.Sprintf("listen: %s\nadmin: \"\"\nstore: {%s}\nrules:%s", listen, store, rules)
 }

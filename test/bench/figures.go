@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"time"
 )
@@ -16,18 +17,20 @@ type figure struct{ subject, kind string }
 // The kinds of figures.
 const (
 	serverCPU   = "server" // µs of all threads of the ext_authz server for each decision
+	envoyCPU    = "Envoy"  // µs of all threads of Envoy for each request
 	redisCPU    = "Redis"  // µs of the thread that runs the commands for each decision
 	scriptCalls = "calls"  // of scripts in Redis for each decision
 	rate        = "decisions a second"
-	p50         = "p50" // µs from question to answer
+	p50         = "p50" // µs from question to answer, half of the time
+	p99         = "p99" // … 99 times of 100
 )
 
 // measure measures all subjects in turn, round by round, so that a change of the machine's speed meets all of them.
-func (l *lab) measure(report func(round int)) (figures, error) {
+func (l *lab) measure() (figures, error) {
 	all := figures{}
 	order := slices.Clone(l.subjects)
 	for round := range l.extent.rounds {
-		report(round)
+		fmt.Fprintf(os.Stderr, "bench: round %d of %d\n", round+1, l.extent.rounds)
 		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for _, s := range order {
 			if s.once && round > 0 {
@@ -56,6 +59,7 @@ func (l *lab) trial(s *subject, into figures) error {
 	}
 	add(rate, m.decisions)
 	add(p50, float64(m.p50)/float64(time.Microsecond))
+	add(p99, float64(m.p99)/float64(time.Microsecond))
 	return nil
 }
 

@@ -31,16 +31,16 @@ type extent struct {
 	slack  float64 // what a ratio may be, as a multiple of what it must be
 }
 
-// newLab starts everything. Stop it when it is not needed any more; after an error it is stopped already.
-func newLab(ctx context.Context, daemon string, e extent) (*lab, error) {
+// newLab starts everything, part by part. Stop it when it is not needed any more; after an error it is stopped already.
+func newLab(ctx context.Context, daemon string, e extent, parts ...func(*lab) error) (*lab, error) {
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return nil, err
 	}
 	l := &lab{ctx: ctx, extent: e, daemon: daemon, dir: dir}
 	l.stops = append(l.stops, func() { _ = os.RemoveAll(dir) })
-	for _, begin := range []func() error{l.addRedis, l.addNoops, l.addMemory, l.addRules, l.addKeys, l.addRedisDaemon, l.addScripts} {
-		if err := begin(); err != nil {
+	for _, begin := range parts {
+		if err := begin(l); err != nil {
 			l.stop()
 			return nil, err
 		}
@@ -64,11 +64,14 @@ func (l *lab) addRedis() (err error) {
 
 // serve starts an ext_authz server.
 func (l *lab) serve(name, binary string, args ...string) (*server, error) {
-	p, err := start(l.ctx, name, binary, args...)
+	p, err := l.start(name, binary, args...)
 	if err != nil {
 		return nil, err
 	}
-	l.stops = append(l.stops, p.stop)
+	return l.connect(p)
+}
+
+func (l *lab) connect(p *process) (*server, error) {
 	s, err := connect(p)
 	if err != nil {
 		return nil, err
@@ -77,13 +80,31 @@ func (l *lab) serve(name, binary string, args ...string) (*server, error) {
 	return s, nil
 }
 
-// serveDaemon starts the daemon on that configuration.
+// start starts a program that is stopped with all else.
+func (l *lab) start(name, binary string, args ...string) (*process, error) {
+	p, err := start(l.ctx, name, binary, args...)
+	if err == nil {
+		l.stops = append(l.stops, p.stop)
+	}
+	return p, err
+}
+
+// serveDaemon starts the daemon on that configuration, as a server that is asked without an Envoy.
 func (l *lab) serveDaemon(name, configuration string) (*server, error) {
+	p, err := l.startDaemon(name, configuration)
+	if err != nil {
+		return nil, err
+	}
+	return l.connect(p)
+}
+
+// startDaemon starts the daemon on that configuration.
+func (l *lab) startDaemon(name, configuration string) (*process, error) {
 	file := filepath.Join(l.dir, name+".yaml")
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	return l.serve(name, l.daemon, "serve", "--config", file, "--drain", "0s")
+	return l.start(name, l.daemon, "serve", "--config", file, "--drain", "0s")
 }
 
 // checks adds a subject: requests of so many clients for a path, in that form.

@@ -16,7 +16,7 @@ const inFlight = 64
 // ask gets one or more decisions, one after the other or together, and tells how many of them refused.
 type ask func() (decisions, refused int, err error)
 
-// subject is something that is measured: callers who ask as fast as they get answers, and what that costs.
+// subject is something that is measured: callers who ask, as a rule as fast as they get answers, and what that costs.
 type subject struct {
 	name    string
 	callers int // 0 is inFlight
@@ -26,6 +26,7 @@ type subject struct {
 	once    bool          // in the first round alone
 	warm    time.Duration // what is to pass before the measurement; 0 is a sixth of it
 	length  time.Duration // of the measurement; 0 is that of all trials
+	every   time.Duration // each caller begins an ask so often; 0: as soon as the last is answered
 }
 
 // cost is something that grows with the decisions.
@@ -39,7 +40,7 @@ type measurement struct {
 	decisions float64       // a second
 	refused   float64       // share of the decisions
 	costs     []float64     // for each decision, in the order of the subject's
-	p50       time.Duration // of an ask
+	p50, p99  time.Duration // of an ask
 }
 
 // counts are what the callers have got so far.
@@ -66,7 +67,7 @@ func (s *subject) measure(ctx context.Context, length time.Duration) (measuremen
 	}
 	c.end()
 	m := after.since(before)
-	m.p50 = c.p50()
+	m.p50, m.p99 = c.percentiles()
 	return m, s.check(m, c)
 }
 
@@ -123,21 +124,28 @@ type crowd struct {
 	stopped sync.Once
 	running sync.WaitGroup
 	waits   [][]time.Duration // of the asks of each caller
+	every   time.Duration     // between two asks of a caller
 }
 
 func (s *subject) begin(ctx context.Context) *crowd {
 	callers := cmp.Or(s.callers, inFlight)
-	c := &crowd{stop: make(chan struct{}), waits: make([][]time.Duration, callers)}
+	c := &crowd{stop: make(chan struct{}), waits: make([][]time.Duration, callers), every: s.every}
 	for i := range callers {
 		ask := s.newAsk(i)
-		c.running.Go(func() { c.call(ctx, ask, &c.waits[i]) })
+		first := time.Now().Add(s.every * time.Duration(i) / time.Duration(callers))
+		c.running.Go(func() { c.call(ctx, ask, first, &c.waits[i]) })
 	}
 	return c
 }
 
-// call asks until it is told to stop.
-func (c *crowd) call(ctx context.Context, ask ask, waits *[]time.Duration) {
-	for {
+// call asks until it is told to stop, for the first time at due. An ask that has to begin late, because the one before was
+// answered late, has waited since it was due.
+func (c *crowd) call(ctx context.Context, ask ask, due time.Time, waits *[]time.Duration) {
+	for ; ; due = due.Add(c.every) {
+		late := c.every > 0 && time.Until(due) < 0
+		if c.every > 0 {
+			time.Sleep(time.Until(due))
+		}
 		select {
 		case <-c.stop:
 			return
@@ -146,6 +154,9 @@ func (c *crowd) call(ctx context.Context, ask ask, waits *[]time.Duration) {
 		default:
 		}
 		asked := time.Now()
+		if late {
+			asked = due
+		}
 		decisions, refused, err := ask()
 		if err != nil {
 			c.failed.Add(1)
@@ -163,13 +174,14 @@ func (c *crowd) end() {
 	c.running.Wait()
 }
 
-func (c *crowd) p50() time.Duration {
+// percentiles are how long half of the asks took at most, and 99 of 100.
+func (c *crowd) percentiles() (p50, p99 time.Duration) {
 	all := slices.Concat(c.waits...)
 	if len(all) == 0 {
-		return 0
+		return 0, 0
 	}
 	slices.Sort(all)
-	return all[len(all)/2]
+	return all[len(all)/2], all[len(all)*99/100]
 }
 
 // repeat lets the callers of a subject ask so many times each.

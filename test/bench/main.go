@@ -29,11 +29,19 @@ var errMissed = errors.New("a figure is worse than it must be")
 func main() {
 	daemon := flag.String("daemon", "bin/ratelimitd", "the `binary` that is measured")
 	brief := flag.Bool("short", false, "fewer and shorter rounds; every ratio may be half as much again as it must be")
+	envoy := flag.Bool("envoy", false, "measure what a request costs through an Envoy")
+	settings := flag.Bool("envoy-settings", false, "measure what each setting of Envoy's changes in that")
 	serve := flag.String("noop", "", "serve as the no-op server of that `kind`, std or bare, and measure nothing")
 	flag.Parse()
 	run := func() error { return serveNoop(*serve) }
-	if *serve == "" {
-		run = func() error { return bench(*daemon, *brief) }
+	switch {
+	case *serve != "":
+	case *envoy:
+		run = stoppable(func(ctx context.Context) error { return benchEnvoy(ctx, *daemon) })
+	case *settings:
+		run = stoppable(func(ctx context.Context) error { return benchSettings(ctx, *daemon) })
+	default:
+		run = stoppable(func(ctx context.Context) error { return bench(ctx, *daemon, *brief) })
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -41,9 +49,16 @@ func main() {
 	}
 }
 
-func bench(daemon string, brief bool) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
+// stoppable lets a signal end a measurement, and all that was started for it.
+func stoppable(run func(context.Context) error) func() error {
+	return func() error {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		return run(ctx)
+	}
+}
+
+func bench(ctx context.Context, daemon string, brief bool) error {
 	e := full
 	if brief {
 		e = short
@@ -53,12 +68,13 @@ func bench(daemon string, brief bool) error {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "bench: starting; filling a daemon with %d keys\n", e.keys)
-	l, err := newLab(ctx, daemon, e)
+	l, err := newLab(ctx, daemon, e, (*lab).addRedis, (*lab).addNoops, (*lab).addMemory, (*lab).addRules, (*lab).addKeys,
+		(*lab).addRedisDaemon, (*lab).addScripts)
 	if err != nil {
 		return err
 	}
 	defer l.stop()
-	f, err := l.measure(func(round int) { fmt.Fprintf(os.Stderr, "bench: round %d of %d\n", round+1, e.rounds) })
+	f, err := l.measure()
 	if err != nil {
 		return err
 	}

@@ -73,13 +73,16 @@ func (p *process) address() (string, error) {
 }
 
 // cpu is the µs that all threads of the program have run. Go's threads stay, so none is missed.
-func (p *process) cpu() (float64, error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
+func (p *process) cpu() (float64, error) { return cpuOf(p.name, p.cmd.Process.Pid) }
+
+// cpuOf is the µs that all threads of that program have run.
+func cpuOf(name string, pid int) (float64, error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {
 		return 0, err
 	}
 	if len(files) == 0 {
-		return 0, fmt.Errorf("/proc does not tell: %s has ended, or this is no Linux", p.name)
+		return 0, fmt.Errorf("/proc does not tell: %s has ended, or this is no Linux", name)
 	}
 	sum := 0.0
 	for _, file := range files {

@@ -14,7 +14,7 @@ import (
 // Envoy's own idea of the client comes as gRPC metadata; a header of that name is the client's own invention.
 func TestTheClientIsWhomEnvoyTakesForIt(t *testing.T) {
 	e := newEdge(t, "client_ip: {from: envoy}\nrules: [{name: a, key: [client_ip], limit: 1/10m}]",
-		edit{"xff_num_trusted_hops: 0", "xff_num_trusted_hops: 1"})
+		edit{"xff_num_trusted_hops: 0", "xff_num_trusted_hops: 1"}, edit{"# " + initialMetadata, initialMetadata})
 	for _, row := range []struct {
 		forwarded string
 		code      int

@@ -33,7 +33,7 @@ func TestAGRPCClientSeesResourceExhaustedWithRetryInfo(t *testing.T) {
 rules:
 - {name: a, key: [client_ip], limit: 2/1m}
 - {name: blocked, action: deny, match: {headers: {x-blocked: present}}}`)
-	envoy := harness.Envoy(t, bootstrap(t, d.Addr, l.Addr().String()))
+	envoy := harness.Envoy(t, bootstrap(t, d.Addr, l.Addr().String(), sent(t, d)))
 	conn, err := grpc.NewClient("passthrough:///"+envoy.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)

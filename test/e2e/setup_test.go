@@ -10,6 +10,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +27,9 @@ func TestMain(m *testing.M) { os.Exit(harness.Main(m, &ratelimitd)) }
 
 // edit replaces old by new in deploy/envoy.yaml, where old must stand exactly once.
 type edit struct{ old, new string }
+
+// initialMetadata is how the client's address is sent that `client_ip: {from: envoy}` reads.
+const initialMetadata = `initial_metadata: [ { key: x-ratelimitd-client, value: "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%" } ]`
 
 const (
 	daemonAddress   = "socket_address: { address: 127.0.0.1, port_value: 9001 }"
@@ -64,6 +70,44 @@ func bootstrap(t *testing.T, daemon, upstream string, edits ...edit) string {
 		out = strings.Replace(out, e.old, e.new, 1)
 	}
 	return out
+}
+
+// sent makes Envoy send the request headers that the rules of the daemon read, as `ratelimitd check` prints them.
+func sent(t *testing.T, d *harness.Daemon) edit {
+	t.Helper()
+	out, err := exec.Command(ratelimitd, "check", d.ConfigFile).Output()
+	if err != nil {
+		t.Fatalf("check: %v", err)
+	}
+	_, list, found := strings.Cut(string(out), "allowed_headers:\n  patterns:\n")
+	names := headerNames(list)
+	if !found || len(names) == 0 {
+		t.Fatalf("check does not print allowed_headers:\n%s", out)
+	}
+	return edit{deployedHeaders(t), "allowed_headers: { patterns: [ { exact: " + strings.Join(names, " }, { exact: ") + " } ] }"}
+}
+
+// deployedHeaders is the list of the headers that deploy/envoy.yaml sends, as it stands there.
+func deployedHeaders(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/envoy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^ *(allowed_headers: .*)$`).FindSubmatch(text)
+	if line == nil {
+		t.Fatal("deploy/envoy.yaml has no allowed_headers")
+	}
+	return string(line[1])
+}
+
+// headerNames are the names in a list of patterns.
+func headerNames(patterns string) []string {
+	var names []string
+	for _, found := range regexp.MustCompile(`exact: ([a-z0-9-]+)`).FindAllStringSubmatch(patterns, -1) {
+		names = append(names, found[1])
+	}
+	return names
 }
 
 // upstream is a server that answers 200 and tells what it was sent.
@@ -118,6 +162,9 @@ func newEdgeAt(t *testing.T, daemonAddr, config string, edits ...edit) *edge {
 	harness.Binary(t, "envoy") // skip before anything is started
 	u := newUpstream(t)
 	d := harness.Serve(t, ratelimitd, daemonAddr, config)
+	if !slices.ContainsFunc(edits, func(e edit) bool { return e.old == deployedHeaders(t) }) {
+		edits = append(edits, sent(t, d))
+	}
 	return &edge{t: t, envoy: harness.Envoy(t, bootstrap(t, d.Addr, u.addr(), edits...)), daemon: d, upstream: u}
 }
 

@@ -14,40 +14,58 @@ import (
 	"time"
 )
 
-// EnvoyProxy is an Envoy of one test.
+// EnvoyProxy is an Envoy that was started.
 type EnvoyProxy struct {
 	Addr  string // of its first listener: 127.0.0.1:port, or the path of a Unix socket
 	Admin string // base URL of its admin interface
 	// Output is what Envoy writes to its standard output: the access log of the usual bootstrap.
 	Output *Output
+	PID    int
+	Stop   func() // kills it, and waits until it is gone
 }
 
 // Envoy starts an Envoy with that bootstrap, whose listeners may have port 0, and waits until it is live. It is killed
 // when the test ends.
 func Envoy(t testing.TB, bootstrap string) *EnvoyProxy {
 	t.Helper()
-	dir := t.TempDir()
+	e, err := StartEnvoy(t.TempDir(), bootstrap, Binary(t, "envoy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Stop)
+	return e
+}
+
+// startTime bounds the start of an Envoy: one that is run by a tool that watches it takes its time.
+const startTime = time.Minute
+
+// StartEnvoy starts an Envoy with that bootstrap, whose listeners may have port 0, and waits until it is live. command is its
+// binary, perhaps after a program that runs it. Its files are in dir, which may hold those of one Envoy alone. Stop it.
+func StartEnvoy(dir, bootstrap string, command ...string) (*EnvoyProxy, error) {
 	config, admin := filepath.Join(dir, "envoy.yaml"), filepath.Join(dir, "admin")
 	if err := os.WriteFile(config, []byte(bootstrap), 0o600); err != nil {
-		t.Fatalf("start envoy: %v", err)
+		return nil, fmt.Errorf("start envoy: %w", err)
 	}
 	// Hot restart would let Envoy end by a signal when the thread that started it ends.
-	cmd := exec.Command(Binary(t, "envoy"), "-c", config, "--disable-hot-restart", "--concurrency", "1", "-l", "warning",
+	args := append(command[1:len(command):len(command)], "-c", config, "--disable-hot-restart", "--concurrency", "1", "-l", "warning",
 		"--file-flush-interval-msec", "20", "--admin-address-path", admin)
+	cmd := exec.Command(command[0], args...)
 	e, errors := &EnvoyProxy{Output: new(Output)}, new(Output)
 	cmd.Stdout, cmd.Stderr = e.Output, errors
 	ended, err := start(cmd)
 	if err != nil {
-		t.Fatalf("start envoy: %v", err)
+		return nil, fmt.Errorf("start envoy: %w", err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
+	e.PID = cmd.Process.Pid
+	e.Stop = func() {
+		_ = cmd.Process.Kill() // an error says that it has ended
 		<-ended
-	})
-	if !Eventually(20*time.Second, func() bool { return e.live(admin) }) {
-		t.Fatalf("envoy is not live after 20 s:\n%s", errors)
 	}
-	return e
+	if !Eventually(startTime, func() bool { return e.live(admin) }) {
+		e.Stop()
+		return nil, fmt.Errorf("envoy is not live after %s:\n%s", startTime, errors)
+	}
+	return e, nil
 }
 
 // live reports whether Envoy is live, and learns its addresses.

@@ -2,6 +2,7 @@
 package harness
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -11,30 +12,40 @@ import (
 	"testing"
 )
 
-// Binary returns the path of the program of that name: what the environment variable RATELIMITD_NAME says
-// (RATELIMITD_ENVOY for envoy, RATELIMITD_REDIS_SERVER for redis-server), else .tools/bin of the repository, else what
-// PATH finds. Without it the test is skipped, or fails where the environment variable CI is set.
+// Binary returns the path of the program of that name, as Find does. Without it the test is skipped, or fails where the
+// environment variable CI is set.
 func Binary(t testing.TB, name string) string {
 	t.Helper()
+	path, err := Find(name)
+	if err != nil {
+		skip := t.Skip
+		if os.Getenv("CI") != "" {
+			skip = t.Fatal
+		}
+		skip(err)
+	}
+	return path
+}
+
+// Find returns the path of the program of that name: what the environment variable RATELIMITD_NAME says
+// (RATELIMITD_ENVOY for envoy, RATELIMITD_REDIS_SERVER for redis-server), else .tools/bin of the repository, else what
+// PATH finds.
+func Find(name string) (string, error) {
 	variable := "RATELIMITD_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 	if path := os.Getenv(variable); path != "" {
-		return path
+		return path, nil
 	}
 	if root, ok := repository(); ok {
 		path := filepath.Join(root, ".tools", "bin", name)
 		if _, err := exec.LookPath(path); err == nil {
-			return path
+			return path, nil
 		}
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		skip := t.Skipf
-		if os.Getenv("CI") != "" {
-			skip = t.Fatalf
-		}
-		skip("needs %s: install it, or set %s to its path", name, variable)
+		return "", fmt.Errorf("needs %s: install it, or set %s to its path", name, variable)
 	}
-	return path
+	return path, nil
 }
 
 // FreePort returns a TCP port of the loopback address on which nothing listens now.
