@@ -22,8 +22,9 @@ func checkCommand() *cobra.Command {
 It prints every problem as file:line:column, what it is and what was wanted, and exits
 with 1 if there is any. It warns of what is allowed but seldom meant. For a file that
 is right it prints the request headers that the rules read, as allowed_headers for
-Envoy's ext_authz filter: Envoy then sends those and no others. For a Redis Cluster it
-says which rules cost more than one trip.`,
+Envoy's ext_authz filter: Envoy then sends those and no others; and the initial_metadata
+that client_ip: {from: envoy} needs. For a Redis Cluster it says which rules cost more
+than one trip.`,
 		Example: `  ratelimitd check config.yaml
   ratelimitd check --strict rules/*.yaml   # warnings count as problems`,
 		Args: func(_ *cobra.Command, files []string) error {
@@ -67,7 +68,11 @@ func checkFile(from source, strict bool, stdout, stderr io.Writer) bool {
 	}
 	fmt.Fprintf(stdout, "%s: ok, %s\n", from.file, count(len(l.config.Rules), "rule"))
 	printSlots(stdout, l.config.SlotGroups())
-	printAllowedHeaders(stdout, l.config.RuleSet().Headers())
+	set := l.config.RuleSet()
+	printAllowedHeaders(stdout, set.Headers())
+	if set.Reads().EnvoyClient {
+		fmt.Fprint(stdout, envoyClient)
+	}
 	return true
 }
 
@@ -100,6 +105,12 @@ func printAllowedHeaders(w io.Writer, names []string) {
 		fmt.Fprintf(w, "  - exact: %s\n", name)
 	}
 }
+
+// envoyClient is what Envoy has to be told for `client_ip: {from: envoy}`.
+const envoyClient = `# The client's address, as client_ip reads it, for the grpc_service of that filter:
+initial_metadata:
+- { key: x-ratelimitd-client, value: "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%" }
+`
 
 func count(n int, noun string) string {
 	if n == 1 {

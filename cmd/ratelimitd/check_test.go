@@ -44,6 +44,19 @@ allowed_headers:
 	}
 }
 
+func TestCheckSaysHowEnvoyTellsTheClient(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "good.yaml")
+	put(t, file, "client_ip: {from: envoy}\nrules: [{name: a, key: [client_ip], limit: 1/1s}]")
+	code, stdout, stderr := command(t, "check", file)
+	if code != 0 || stderr != "" || !strings.HasSuffix(stdout, "\n"+envoyClient) {
+		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
+	}
+	deployed, err := os.ReadFile("../../deploy/envoy.yaml")
+	if _, entry, _ := strings.Cut(envoyClient, "\n- "); err != nil || !strings.Contains(string(deployed), strings.TrimSpace(entry)) {
+		t.Errorf("deploy/envoy.yaml does not have %q: %v", entry, err)
+	}
+}
+
 // D64
 func TestCheckSaysBrieflyWhichRulesCostAClusterMoreTrips(t *testing.T) {
 	many := slices.Repeat([]string{"r"}, 111)
