@@ -57,6 +57,7 @@ local function grouped_log(key, now, spent, tick, window, quota, cost)
   local state = call('GETRANGE', key, '4', '35')
   if #state < 32 then return 0 end
   local newest, units, total, tail, others, oldest, oldest_units, size = unpack('>I4I4I4I4I4I4I4I4', state)
+  if others > size then return 0 end
   local t = (spent - spent % tick) / tick % M
   if ((now - now % tick) / tick - t) % M >= window then return 0 end
   local function holds(last) return (last - t) % M < 2147483648 end

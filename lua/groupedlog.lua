@@ -25,7 +25,9 @@ local function grouped_log(key, now, tick, window, quota, cost, _, counted)
   if #state == 36 then
     expiry, newest, units, total, tail, others, oldest, oldest_units, size = unpack('>I4I4I4I4I4I4I4I4I4', state)
     local back = (newest - t) % M
-    if back > window and back < 2147483648 then
+    if others > size then
+      total = 0 -- no value of ours
+    elseif back > window and back < 2147483648 then
       total = 0 -- the clock has stepped back by more than a window
     elseif back < 2147483648 then
       t, skew = newest, back

@@ -23,7 +23,9 @@ local function sliding_log(key, now, tick, window, quota, cost, _, counted)
   if #four == 36 then
     expiry, newest, n, tail, size = unpack('>I4I4I4I4I4', four)
     local back = (newest - t) % M
-    if back > window and back < 2147483648 then
+    if n > size then
+      n = 0 -- no value of ours
+    elseif back > window and back < 2147483648 then
       n = 0 -- the clock has stepped back by more than a window
     elseif back < 2147483648 then
       t, skew = newest, back
@@ -34,15 +36,15 @@ local function sliding_log(key, now, tick, window, quota, cost, _, counted)
 
   if n > 0 then -- skip the units that have left the window, most often few; the newest is in it
     oldest = unpack('>I4', four, 21 + tail % 4 * 4)
-    local gone = 0
-    while (t - oldest) % M >= window do
+    local gone, most = 0, n - 1
+    while gone < most and (t - oldest) % M >= window do
       gone = gone + 1
       local place = (tail + gone) % size
       if place % 4 == 0 then
         if gone > 8 then
           --include ringsearch.lua
-          gone = ring_search(key, size, tail, gone, n - 1, t, window)
-          place = (tail + gone) % size
+          gone = ring_search(key, size, tail, gone, most, t, window)
+          place, most = (tail + gone) % size, gone
         end
         local offset = 36 + (place - place % 4) * 4
         four, at, moved = call('GETRANGE', key, offset, offset + 15), 1, true

@@ -79,3 +79,34 @@ func TestAnExpiryThatGotLostComesBack(t *testing.T) {
 		}
 	}
 }
+
+// TestAValueThatIsNoneOfOursHoldsNobodyUp: Redis can do nothing else while a script runs, so that no number that somebody has put
+// into a bucket may keep it running.
+func TestAValueThatIsNoneOfOursHoldsNobodyUp(t *testing.T) {
+	server := harness.Redis(t)
+	client, ctx := server.Client(), context.Background()
+	client.ConfigSet(ctx, "proto-max-bulk-len", "1mb") // nor may it make Redis run out of memory here
+	s := newRedisStore(t, server.URL, nil, func(o *RedisOptions) { o.Timeout = 5 * time.Second })
+	r := rand.New(rand.NewPCG(1, 7))
+	for i := range uint64(3000) {
+		a := allAlgorithms[i%uint64(len(allAlgorithms))]
+		h := hitOf(i, limitOf(a, 1+uint32(r.IntN(200)), time.Minute), 1+uint32(r.IntN(3)))
+		h.CountDenied = r.IntN(3) == 0
+		now := uint32(time.Now().UnixMilli())
+		numbers := []uint32{0, 1, 2, 7, 20, 64, 1 << 20, 1<<31 - 1, 1 << 31, 1<<32 - 1, now, now - 1000, now - 70_000, now + 1000}
+		var value []byte
+		for range 3 + r.IntN(24) {
+			value = binary.BigEndian.AppendUint32(value, numbers[r.IntN(len(numbers))])
+		}
+		client.Set(ctx, s.key(&h), value, time.Minute)
+		start := time.Now()
+		for range 3 {
+			if _, err := s.Take(ctx, []Hit{h}); ErrorReason(err) == "timeout" {
+				t.Fatalf("%v: %v, for %v", a, err, value)
+			}
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Fatalf("%v: %v, for %v", a, took, value)
+		}
+	}
+}
