@@ -44,6 +44,7 @@ type Redis struct {
 	origin  origin
 	timeout time.Duration
 	prefix  string
+	keyHead []byte // of each bucket's name, in RESP
 	now     func() int64
 	log     *zap.Logger
 
@@ -72,6 +73,7 @@ func NewRedis(o RedisOptions) (*Redis, error) {
 	if s.origin, err = parseOrigin(o.Mode, o.URL, s.connectTimeout()); err != nil {
 		return nil, err
 	}
+	s.keyHead = appendKeyHead(nil, s.prefix, s.origin.mode)
 	s.servers.init(s)
 	return s, nil
 }
@@ -101,14 +103,18 @@ func (s *Redis) Take(ctx context.Context, hits []Hit) ([]Decision, error) {
 	now := time.Now()
 	decisions, err := s.decide(hits, now.Add(budget(ctx, now, s.timeout)))
 	if err != nil {
-		s.failed.Add(1)
-		if !errors.Is(err, errCircuitOpen) { // what came before tells more
-			s.trouble.Store(&err)
-		}
+		s.fails(err)
 		return nil, err
 	}
 	s.answered.Add(1)
 	return decisions, nil
+}
+
+func (s *Redis) fails(err error) {
+	s.failed.Add(1)
+	if !errors.Is(err, errCircuitOpen) { // what came before tells more
+		s.trouble.Store(&err)
+	}
 }
 
 func (s *Redis) decide(hits []Hit, deadline time.Time) ([]Decision, error) {

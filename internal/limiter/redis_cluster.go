@@ -115,20 +115,20 @@ func near(node, addr string) string {
 	return addr
 }
 
-// run sends a call to the server of its slot and waits for its reply until the deadline. A cluster may send it on; it
+// run sends a call to the server of its slot now and waits for its reply until the deadline. A cluster may send it on; it
 // does so before anything is run, so that nothing is counted twice.
-func (s *Redis) run(c *call, deadline time.Time) error {
+func (s *Redis) run(c *call, now, deadline time.Time) error {
 	at := s.servers.slots[c.slot].Load()
 	for hop := 0; ; hop++ {
 		if at == nil {
 			return s.nobody()
 		}
-		err := at.call(c, deadline)
+		err := at.call(c, now, deadline)
 		next, asking := s.sentOn(c.slot, at, err)
 		if next == nil || hop == maxHops {
 			return err
 		}
-		at, c.asking = next, asking
+		at, c.asking, now = next, asking, time.Now()
 	}
 }
 

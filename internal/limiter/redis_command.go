@@ -82,14 +82,19 @@ const (
 	tagLength = 6  // of a tag in base64url
 )
 
+// appendKeyHead appends how the name of every bucket begins in RESP.
+func appendKeyHead(dst []byte, prefix, mode string) []byte {
+	length := len(prefix) + 1 + keyLength
+	if mode == ModeCluster {
+		length += 1 + tagLength + 1
+	}
+	return append(append(appendHead(dst, '$', length), prefix...), ':')
+}
+
 // appendKey appends the name of a bucket in Redis, as a word of RESP: the prefix, a colon, in a cluster the tag in braces, and
 // the bucket's Key.
 func (s *Redis) appendKey(dst []byte, h *Hit) []byte {
-	length := len(s.prefix) + 1 + keyLength
-	if s.origin.mode == ModeCluster {
-		length += 1 + tagLength + 1
-	}
-	dst = append(append(appendHead(dst, '$', length), s.prefix...), ':')
+	dst = append(dst, s.keyHead...)
 	if s.origin.mode == ModeCluster {
 		dst = append(appendTag(append(dst, '{'), h.Tag), '}')
 	}
@@ -139,15 +144,15 @@ var crcTable = func() (table [256]uint16) {
 
 // runDriver decides hits that lie in one slot, and returns when that was if it is to be dated.
 func (s *Redis) runDriver(slot uint16, hits []Hit, w words, deadline time.Time) (decisions []Decision, at int64, err error) {
-	c := newCall()
+	c, now := newCall(), time.Now()
 	defer c.free()
-	s.command(&c.command, driver, slot, hits, w, time.Now())
-	if err = s.run(c, deadline); err != nil {
+	s.command(&c.command, driver, slot, hits, w, now)
+	if err = s.run(c, now, deadline); err != nil {
 		return nil, 0, err
 	}
 	if clock, yes := outside(c.reply); yes {
 		s.command(&c.command, driver, slot, hits, w, clock)
-		if err = s.run(c, deadline); err != nil {
+		if err = s.run(c, time.Now(), deadline); err != nil {
 			return nil, 0, err
 		}
 	}

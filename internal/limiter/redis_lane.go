@@ -214,15 +214,15 @@ func (l *lane) complete(by time.Time) error {
 
 // answer reads the reply to a command and answers its takes, or sees to it that they are sent again.
 func (l *lane) answer(s *shared) error {
-	var replied errorReply
 	if s.calls[0].asking && !s.asked {
-		if _, err := l.link.reply(); err != statusReply("OK") && !errors.As(err, &replied) { // what is wrong, the next reply says
+		_, err := l.link.reply()
+		if _, replied := err.(errorReply); err != statusReply("OK") && !replied { // what is wrong, the next reply says
 			return err
 		}
 		s.asked = true
 	}
 	numbers, err := l.link.reply()
-	if err != nil && !errors.As(err, &replied) {
+	if _, replied := err.(errorReply); err != nil && !replied {
 		return err
 	}
 	l.answered++

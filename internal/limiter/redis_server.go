@@ -56,9 +56,8 @@ func (v *server) start(ctx context.Context) {
 	}
 }
 
-// call sends a command and waits until it has ended or the deadline is over.
-func (v *server) call(c *call, deadline time.Time) error {
-	now := time.Now()
+// call sends a command now and waits until it has ended or the deadline is over.
+func (v *server) call(c *call, now, deadline time.Time) error {
 	if !v.answers(now) {
 		return errCircuitOpen
 	}
@@ -76,7 +75,7 @@ func (v *server) call(c *call, deadline time.Time) error {
 	if !v.lanes[0].isQuick(now) {
 		v.callHelp()
 	}
-	return v.about(c.wait(time.Until(deadline)))
+	return v.about(c.wait(deadline.Sub(now)))
 }
 
 // enqueue reports whether there was room for the call in that time.

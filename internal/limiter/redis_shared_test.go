@@ -66,7 +66,7 @@ func TestATakeThatFailsLeavesTheOthersOfItsCallAlone(t *testing.T) {
 	server := harness.Redis(t)
 	client := server.Client()
 	fine, poisoned := hitOf(1, limitOf(SlidingCounter, 5, time.Minute), 1), hitOf(2, limitOf(SlidingCounter, 5, time.Minute), 1)
-	client.HSet(t.Context(), (&Redis{prefix: "rl"}).key(&poisoned), "a", "b")
+	client.HSet(t.Context(), newRedisStore(t, server.URL, nil).key(&poisoned), "a", "b")
 	far := hitOf(3, limitOf(CalendarWindow, 5, 0), 1)
 	far.Limit.Calendar.Zone = time.FixedZone("another year", -366*24*60*60) // its windows are not those of Redis's clock
 	got, errs := together(t, server, []Hit{fine}, []Hit{fine, poisoned}, []Hit{poisoned}, []Hit{far, fine}, []Hit{fine})

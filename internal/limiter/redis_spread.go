@@ -186,10 +186,10 @@ func (t *spread) giveBack(parts []part) {
 				hits[i].Limit.Quota = max(hits[i].Limit.Quota, hits[i].Fastest)
 			}
 			w := words{spentAt: strconv.FormatInt(p.at, 10)}
-			c := newCall()
+			c, now := newCall(), time.Now()
 			defer c.free()
-			t.store.command(&c.command, giveBack, p.slot, hits, w, time.Now())
-			return t.store.run(c, deadline)
+			t.store.command(&c.command, giveBack, p.slot, hits, w, now)
+			return t.store.run(c, now, deadline)
 		})
 		close(done)
 	}()

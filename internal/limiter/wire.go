@@ -129,7 +129,7 @@ func decodeReply(hits []Hit, reply []int64) ([]Decision, error) {
 		h, d := &hits[i], &decisions[i]
 		remaining, ms := reply[2*i], reply[2*i+1]
 		wait := time.Duration(ms) * time.Millisecond
-		known := ms >= 0 && ms <= h.longestWait().Milliseconds()
+		known := ms >= 0 && (ms <= h.Limit.Window.Milliseconds() || ms <= h.longestWait().Milliseconds())
 		switch {
 		case remaining == replyNever && ms == 0:
 			d.RetryAfter = Never
