@@ -147,7 +147,7 @@ func (l *lab) fill(f *fleet) error {
 		}
 		return f.daemons[daemon].askAll(l.ctx, r, t.clients)
 	}
-	err := errors.Join(ask(sparse(0), 0), ask(small, 0))
+	err := errors.Join(ask(sparse(0), 0), ask(small, 0), ask(three, 0))
 	for i := range refusedQuota + len(f.daemons) {
 		err = errors.Join(err, ask(refused, i%len(f.daemons)))
 	}

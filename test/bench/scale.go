@@ -13,7 +13,7 @@ import (
 	"github.com/ratelimitd/ratelimitd/internal/limiter"
 )
 
-// scaled is how much is measured of daemons that share their Redis, in a minute and a half.
+// scaled is how much is measured of daemons that share their Redis, in two minutes.
 var scaled = extent{rounds: 4, trial: 350 * time.Millisecond}
 
 // scaleClients are so many that their rule refuses none of them while it is measured.
@@ -41,6 +41,7 @@ func sparse(callers int) traffic {
 var (
 	small   = traffic{"a token bucket for each client", "/api/videos/small?region=gb&page=2", scaleClients, inFlight, false}
 	hot     = traffic{"one token bucket for all", "/api/videos/hot?region=gb&page=2", scaleClients, inFlight, false}
+	three   = traffic{"three logs, of two slots", uploadsPath, scaleClients, inFlight, false}
 	refused = traffic{"logs of 100 clients, all full", refusedPath, refusedClients, inFlight, true}
 )
 
@@ -59,7 +60,7 @@ type run struct {
 // The further kinds of figures.
 const (
 	loadCPU    = "load"        // µs of the load generator for each decision
-	scriptTime = "scripts"     // µs in scripts for each decision
+	scriptTime = "scripts"     // µs in scripts for each decision, by the clock
 	toRedis    = "to Redis"    // bytes for each decision
 	fromRedis  = "from Redis"  // bytes for each decision
 	toReplica  = "replication" // bytes for each decision
@@ -116,13 +117,15 @@ func (l *lab) addFleets() (runs []run, err error) {
 	add(cluster, 4, sparse(inFlight), sparse(saturating))
 	add(replicated, 4, sparse(inFlight), small)
 	add(single, 1, small, hot)
-	add(single, 4, small, hot)
-	add(cluster, 4, small, hot)
+	add(single, 4, small, hot, three)
+	add(cluster, 4, small, hot, three)
 	add(single, 1, refused)
 	add(single, 4, refused)
 	for _, f := range []*fleet{single, lone} {
-		runs = append(runs, l.addStoreRun(f, 1, saturating), l.addStoreRun(f, 4, saturating),
-			l.addStoreRun(f, inFlight, saturating), l.addStoreRun(f, inFlight, inFlight))
+		for _, stores := range []int{1, 4, 16, inFlight} {
+			runs = append(runs, l.addStoreRun(f, stores, saturating))
+		}
+		runs = append(runs, l.addStoreRun(f, inFlight, inFlight))
 	}
 	return runs, err
 }
