@@ -77,8 +77,9 @@ func (l *lab) addMasters(f *fleet, n int, clustered bool) (store limiter.RedisOp
 		return store, nil
 	}
 	store.Mode = limiter.ModeCluster
-	for i, m := range f.masters[1:] {
-		store.URL += "?&"[min(i, 1):][:1] + "addr=" + m.client.Options().Addr
+	store.URL += "?"
+	for _, m := range f.masters {
+		store.URL += "&addr=" + m.client.Options().Addr
 	}
 	return store, l.unite(f.masters)
 }

@@ -20,10 +20,14 @@ func TestWhatAFleetCouldDoFollowsFromTheDaemonsTogetherAndTheBusiestMaster(t *te
 		run   run
 		cells []string // from the daemons' µs on
 	}{
-		{"two masters", run{masters(2), "4 daemons", 4, "", allowed}, []string{"40.0", "18.0, of one 10.0", "2.5", "140; 20; 0", "100.0", "100.0"}},
-		{"one Redis", run{masters(1), "4 daemons", 4, "", allowed}, []string{"40.0", "8.0", "2.5", "140; 20; 0", "100.0", "125.0"}},
-		{"no daemons", run{masters(1), "4 stores", 0, "", allowed}, []string{"–", "8.0 (5.0)", "2.5", "140; 20; 0", "–", "125.0"}},
-		{"all refused", run{masters(1), "1 daemon", 1, "", denied}, []string{"40.0", "8.0", "2.5", "140; 20; 0", "25.0", "–"}},
+		{"two masters", run{masters(2), "4 daemons", 4, "", allowed},
+			[]string{"40.0", "18.0, of one 10.0", "2.5", "140; 20; 0", "100.0", "100.0"}},
+		{"one Redis", run{masters(1), "4 daemons", 4, "", allowed},
+			[]string{"40.0", "8.0", "2.5", "140; 20; 0", "100.0", "125.0"}},
+		{"no daemons", run{masters(1), "4 stores", 0, "", allowed},
+			[]string{"–", "8.0 (5.0)", "2.5", "140; 20; 0", "–", "125.0"}},
+		{"all refused", run{masters(1), "1 daemon", 1, "", denied},
+			[]string{"40.0", "8.0", "2.5", "140; 20; 0", "25.0", "–"}},
 	} {
 		if got := tt.run.cells(f)[7:]; !slices.Equal(got, tt.cells) {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.cells)

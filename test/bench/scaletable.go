@@ -10,8 +10,8 @@ import (
 // of its own.
 func printScale(w io.Writer, f figures, runs []run) {
 	lines := [][]string{{
-		"who asks", "Redis", "buckets", "in flight", "1 000 decisions a second", "p50; p99, ms", "load, µs", "daemons, µs", "Redis, µs (in scripts)",
-		"decisions in a call", "bytes to Redis; from it; to its replica", "daemons could", "Redis could",
+		"who asks", "Redis", "buckets", "in flight", "1 000 decisions a second", "p50; p99, ms",
+		"load, µs", "daemons, µs", "Redis, µs (in scripts)", "decisions in a call", "bytes to Redis; from it; to its replica", "daemons could", "Redis could",
 	}}
 	for _, r := range runs {
 		lines = append(lines, r.cells(f))
