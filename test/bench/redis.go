@@ -28,6 +28,7 @@ func startRedis(ctx context.Context, dir string) (*redisServer, error) {
 	return startRedisAt(ctx, dir, "unix", socket, "--port", "0", "--unixsocket", socket)
 }
 
+// startRedisAt starts one that listens at that address by what args say.
 func startRedisAt(ctx context.Context, dir, network, addr string, args ...string) (*redisServer, error) {
 	p, err := start(ctx, "redis-server", "redis-server", append([]string{"--dir", dir, "--save", "", "--appendonly", "no"}, args...)...)
 	if err != nil {

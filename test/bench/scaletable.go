@@ -35,7 +35,7 @@ func (r run) cells(f figures) []string {
 		redis += fmt.Sprintf(", of one %.1f", busiest)
 	}
 	if calls := usual(scriptCalls); calls > 0 {
-		inCall = fmt.Sprintf("%.1f", 1/calls)
+		inCall = fmt.Sprintf("%.3g", 1/calls)
 	}
 	if !r.refuses {
 		couldRedis = thousands(1e6 / busiest)
