@@ -67,6 +67,12 @@ bench-envoy-settings: build ## count the instructions that each of Envoy's setti
 	@go build -trimpath -o bin/bench ./test/bench
 	@RATELIMITD_ENVOY=$$(scripts/envoy) bin/bench -envoy-settings
 
+.PHONY: bench-scale
+bench-scale: build ## measure several daemons on one Redis and on a Redis Cluster, in two minutes
+	@scripts/test-tools
+	@go build -trimpath -o bin/bench ./test/bench
+	@exec bin/bench -scale
+
 .PHONY: image
 image: ## build the container image ratelimitd:VERSION
 	docker build --build-arg VERSION=$(VERSION) --tag ratelimitd:$(VERSION) .

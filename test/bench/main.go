@@ -31,6 +31,7 @@ func main() {
 	brief := flag.Bool("short", false, "fewer and shorter rounds; every ratio may be half as much again as it must be")
 	envoy := flag.Bool("envoy", false, "measure what a request costs through an Envoy")
 	settings := flag.Bool("envoy-settings", false, "measure what each setting of Envoy's changes in that")
+	scale := flag.Bool("scale", false, "measure several daemons on one Redis and on a Redis Cluster")
 	serve := flag.String("noop", "", "serve as the no-op server of that `kind`, std or bare, and measure nothing")
 	flag.Parse()
 	run := func() error { return serveNoop(*serve) }
@@ -40,6 +41,8 @@ func main() {
 		run = stoppable(func(ctx context.Context) error { return benchEnvoy(ctx, *daemon) })
 	case *settings:
 		run = stoppable(func(ctx context.Context) error { return benchSettings(ctx, *daemon) })
+	case *scale:
+		run = stoppable(func(ctx context.Context) error { return benchScale(ctx, *daemon) })
 	default:
 		run = stoppable(func(ctx context.Context) error { return bench(ctx, *daemon, *brief) })
 	}

@@ -15,21 +15,27 @@ import (
 	"github.com/ratelimitd/ratelimitd/internal/limiter"
 )
 
-// redisServer is a Redis of its own, on a unix socket alone.
+// redisServer is a Redis of its own that keeps nothing on disk.
 type redisServer struct {
 	*process
 	client *redis.Client
 	url    string
 }
 
+// startRedis starts one on a unix socket alone.
 func startRedis(ctx context.Context, dir string) (*redisServer, error) {
 	socket := filepath.Join(dir, "redis.sock")
-	p, err := start(ctx, "redis-server", "redis-server", "--port", "0", "--unixsocket", socket, "--dir", dir,
-		"--save", "", "--appendonly", "no")
+	return startRedisAt(ctx, dir, "unix", socket, "--port", "0", "--unixsocket", socket)
+}
+
+// startRedisAt starts one that listens at that address by what args say.
+func startRedisAt(ctx context.Context, dir, network, addr string, args ...string) (*redisServer, error) {
+	p, err := start(ctx, "redis-server", "redis-server", append([]string{"--dir", dir, "--save", "", "--appendonly", "no"}, args...)...)
 	if err != nil {
 		return nil, err
 	}
-	r := &redisServer{p, redis.NewClient(&redis.Options{Network: "unix", Addr: socket, Protocol: 2, PoolSize: inFlight}), "unix://" + socket}
+	scheme := map[string]string{"unix": "unix://", "tcp": "redis://"}[network]
+	r := &redisServer{p, redis.NewClient(&redis.Options{Network: network, Addr: addr, Protocol: 2, PoolSize: inFlight}), scheme + addr}
 	if err := p.await(func() bool { return r.client.Ping(ctx).Err() == nil }); err != nil {
 		r.stop()
 		return nil, err
@@ -43,14 +49,31 @@ func (r *redisServer) stop() {
 }
 
 // scriptCalls is how often Redis was asked to run a script by its hash.
-func (r *redisServer) scriptCalls() (float64, error) {
+func (r *redisServer) scriptCalls() (float64, error) { return r.evalsha("calls") }
+
+// scriptTime is for how many µs it has run them.
+func (r *redisServer) scriptTime() (float64, error) { return r.evalsha("usec") }
+
+func (r *redisServer) evalsha(field string) (float64, error) {
 	stats, err := r.client.Info(context.Background(), "commandstats").Result()
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := strings.Cut(stats, "cmdstat_evalsha:calls=")
-	calls, _, _ := strings.Cut(rest, ",")
-	return strconv.ParseFloat(calls, 64)
+	_, rest, _ := strings.Cut(stats, "cmdstat_evalsha:")
+	_, rest, _ = strings.Cut(rest, field+"=")
+	value, _, _ := strings.Cut(rest, ",")
+	return strconv.ParseFloat(value, 64)
+}
+
+// stat is a number that INFO tells.
+func (r *redisServer) stat(section, name string) (float64, error) {
+	text, err := r.client.Info(context.Background(), section).Result()
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(text, "\n"+name+":")
+	value, _, _ := strings.Cut(rest, "\r")
+	return strconv.ParseFloat(value, 64)
 }
 
 // Both scripts are asked about this many buckets of one quota. The window is what makes each bucket hold fullness hits, so

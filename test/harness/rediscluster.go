@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"os/exec"
@@ -29,7 +30,11 @@ func RedisCluster(t testing.TB) *ClusterNodes {
 	c := &ClusterNodes{t: t}
 	create := []string{"--cluster", "create"}
 	for range 6 {
-		node := redisAt(t, busPort(t), "--cluster-enabled", "yes", "--cluster-node-timeout", "500",
+		port, err := BusPort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		node := redisAt(t, port, "--cluster-enabled", "yes", "--cluster-node-timeout", "500",
 			"--cluster-require-full-coverage", "no", "--repl-diskless-sync-delay", "0")
 		c.Nodes = append(c.Nodes, node)
 		create = append(create, node.Addr)
@@ -73,18 +78,16 @@ func (s *RedisServer) awaitReplica() {
 	}
 }
 
-// busPort returns a free port whose neighbour 10000 above, which the nodes of a cluster talk over, is free too. It is below
+// BusPort returns a free port whose neighbour 10000 above, which the nodes of a cluster talk over, is free too. It is below
 // those that the system gives away.
-func busPort(t testing.TB) int {
-	t.Helper()
+func BusPort() (int, error) {
 	for range 100 {
 		port := 20000 + rand.IntN(10000)
 		if free(port) && free(port+10000) {
-			return port
+			return port, nil
 		}
 	}
-	t.Fatal("no free port for a node of a cluster")
-	return 0
+	return 0, errors.New("no free port for a node of a cluster")
 }
 
 func free(port int) bool {
