@@ -12,10 +12,11 @@ import (
 
 const (
 	// laneCount is how many connections to a server carry the takes. The first does as long as it is quick, because the larger a
-	// batch is, the less of Redis's time and ours it costs. The others help when a round trip is long, so that a take seldom
-	// waits for the batch before it, and when the first is lost.
-	laneCount = 4
-	// quick is the longest time that the first lane may need for a batch before the others help.
+	// batch is, the less of Redis's time and ours it costs. The other helps when a round trip is long, so that a take seldom
+	// waits for the batch before it, and when the first is lost. More of them would split the batches when it is Redis that
+	// takes long, and so make it slower still.
+	laneCount = 2
+	// quick is the longest time that the first lane may need for a batch before another helps.
 	quick = time.Millisecond
 	// maxQueue bounds the takes that wait for a lane. When it is full, a take waits for a place within its budget.
 	maxQueue = 1 << 14

@@ -150,7 +150,7 @@ var sortedSet = redis.NewScript(sortedSetText)
 // The sorted-set script is sent as the store sends its own: over as many connections, as many calls in flight, those of a
 // connection together.
 const (
-	setConnections = 4
+	setConnections = 2
 	setPipeline    = inFlight / setConnections
 )
 
