@@ -19,11 +19,11 @@
 local function grouped_log(key, now, tick, window, quota, cost, _, counted)
   local M = 4294967296
   local t = (now - now % tick) / tick % M
-  local expiry, newest, units, total, tail, others, oldest, oldest_units, size = 0, t, 0, 0, 0, 0, t, 0, 0
+  local lives, newest, units, total, tail, others, oldest, oldest_units, size = 0, t, 0, 0, 0, 0, t, 0, 0
   local skew, left = 0, false
   local state = call('GETRANGE', key, '0', '35')
   if #state == 36 then
-    expiry, newest, units, total, tail, others, oldest, oldest_units, size = unpack('>I4I4I4I4I4I4I4I4I4', state)
+    lives, newest, units, total, tail, others, oldest, oldest_units, size = unpack('>I4I4I4I4I4I4I4I4I4', state)
     local back = (newest - t) % M
     if others > size then
       total = 0 -- no value of ours
@@ -34,6 +34,8 @@ local function grouped_log(key, now, tick, window, quota, cost, _, counted)
     elseif M - back >= window then
       total = 0
     end
+    lives = lives * 1000 - now -- for as many ms, if the clock or the window is the one that the key's expiry was set by
+    if skew > 0 or lives > window * tick * 1.125 + 1000 then lives = 0 end
   end
   if total == 0 then
     units, tail, others, size = 0, 0, 0, 0
@@ -69,7 +71,7 @@ local function grouped_log(key, now, tick, window, quota, cost, _, counted)
       if short > 0 then leaves = newest end
     end
     local wait = (window - (t - leaves) % M + skew) * tick
-    return -1, wait, skew == 0 and expiry * 1000 >= now + wait and 0 or wait
+    return -1, wait, lives >= wait and 0 or wait
   elseif short > 0 then
     refused, total = true, total - short
     if others > 0 then
@@ -107,7 +109,7 @@ local function grouped_log(key, now, tick, window, quota, cost, _, counted)
     return remaining, reset, keep, pack('>I4I4I4I4I4I4I4I4', t, units, total, 0, others, oldest, oldest_units, size)
       .. live .. pack('>I4I4', closed, closed_units) .. string.rep('\0', (size - others) * 8)
   end
-  if skew == 0 and expiry * 1000 >= now + keep then keep = 0 end
+  if lives >= keep then keep = 0 end
   local head
   if left then
     head = pack('>I4I4I4I4I4I4I4', t, units, total, tail, others, oldest, oldest_units)

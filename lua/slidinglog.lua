@@ -18,10 +18,10 @@
 local function sliding_log(key, now, tick, window, quota, cost, _, counted)
   local M = 4294967296
   local t = (now - now % tick) / tick % M
-  local expiry, newest, n, tail, oldest, size, skew = 0, t, 0, 0, t, 0, 0
+  local lives, newest, n, tail, oldest, size, skew = 0, t, 0, 0, t, 0, 0
   local four, at, moved = call('GETRANGE', key, '0', '35'), 21, false -- the copy, where it begins, whether it is another now
   if #four == 36 then
-    expiry, newest, n, tail, size = unpack('>I4I4I4I4I4', four)
+    lives, newest, n, tail, size = unpack('>I4I4I4I4I4', four)
     local back = (newest - t) % M
     if n > size then
       n = 0 -- no value of ours
@@ -32,6 +32,8 @@ local function sliding_log(key, now, tick, window, quota, cost, _, counted)
     elseif M - back >= window then
       n = 0
     end
+    lives = lives * 1000 - now -- for as many ms, if the clock or the window is the one that the key's expiry was set by
+    if skew > 0 or lives > window * tick * 1.125 + 1000 then lives = 0 end
   end
 
   if n > 0 then -- skip the units that have left the window, most often few; the newest is in it
@@ -62,7 +64,7 @@ local function sliding_log(key, now, tick, window, quota, cost, _, counted)
       leaves = unpack('>I4', call('GETRANGE', key, offset, offset + 3))
     end
     local wait = (window - (t - leaves) % M + skew) * tick
-    return -1, wait, skew == 0 and expiry * 1000 >= now + wait and 0 or wait
+    return -1, wait, lives >= wait and 0 or wait
   elseif short > 0 then -- the oldest make room
     tail, n = (tail + short) % size, n - short
     local offset = 36 + (tail - tail % 4) * 4
@@ -94,7 +96,7 @@ local function sliding_log(key, now, tick, window, quota, cost, _, counted)
     return remaining, reset, keep, pack('>I4I4I4I4', t, units, 0, size) .. copy .. ring
   end
 
-  if skew == 0 and expiry * 1000 >= now + keep then keep = 0 end
+  if lives >= keep then keep = 0 end
   local place, known = (tail + n) % size, tail % 4 + n
   local fits, copy = size - place, nil
   if known < 4 then
