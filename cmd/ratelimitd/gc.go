@@ -49,9 +49,9 @@ func tuneGC(ctx context.Context) {
 	}
 }
 
-// giveBack returns to the system what reading a configuration of that size has left behind, which is several times what is kept
+// returnMemory returns to the system what reading a configuration of that size has left behind, which is several times what is kept
 // of it: after a start or a reload nothing needs so much memory again. It takes about as long as a collection.
-func giveBack(size int) {
+func returnMemory(size int) {
 	if size >= largeConfig {
 		debug.FreeOSMemory()
 	}

@@ -71,7 +71,7 @@ func (r *reloader) state() state {
 
 // run reloads when the file has changed, on a signal and when asked to, one reload at a time, until ctx ends.
 func (r *reloader) run(ctx context.Context, file *watcher, hangup <-chan os.Signal) {
-	giveBack(len(r.text))
+	returnMemory(len(r.text))
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
@@ -118,7 +118,7 @@ func (r *reloader) reload(cause string) error {
 	before := r.warned
 	s := r.use(next)
 	r.log.Info("configuration reloaded", append(s.fields(next.warnings, unheard(next.warnings, before)), zap.String("cause", cause))...)
-	giveBack(len(text))
+	returnMemory(len(text))
 	return nil
 }
 

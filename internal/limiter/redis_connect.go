@@ -45,6 +45,7 @@ func (l *lane) run(ctx context.Context, tried func()) {
 		if err == nil {
 			l.serve(ctx, conn)
 			_ = client.Close()
+			l.slow.Store(true)
 			l.server.callHelp() // for the takes that wait behind the lost batch
 		}
 		l.server.store.servers.doubt()
@@ -61,6 +62,7 @@ func (l *lane) serve(ctx context.Context, conn net.Conn) {
 	// The end of ctx ends a wait for a reply too. The client would wait for that wait.
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	l.link, l.lost = link{conn: conn}, nil
+	l.slow.Store(l.roundTrip > quick)
 	if l.first {
 		l.keep(ctx)
 	} else {

@@ -72,11 +72,16 @@ func (l *lane) callKeeper(now time.Time) {
 	}
 }
 
-// lead carries a call over the first lane, which is the caller's own, and those that wait with it. It returns when the call has
-// ended or its deadline is over; what is left to do then is the keeper's.
-func (l *lane) lead(c *call, now time.Time) {
+// lead carries a call over the first lane, which is the caller's own, and those that wait with it. It returns when all of them have
+// ended, or the deadline of the call or the lane's patience is over; what is left to do then is the keeper's.
+func (l *lane) lead(c *call) {
+	now := time.Now()
 	l.gather(c, now)
-	err := l.exchange(now, c.deadline)
+	by := c.deadline
+	if end := now.Add(l.bound()); end.Before(by) {
+		by = end
+	}
+	err := l.exchange(now, by)
 	if err == nil {
 		l.release()
 		return
@@ -118,10 +123,9 @@ func (l *lane) help(ctx context.Context) {
 
 // carry reads the replies that are still to come, and carries what waits. It reports whether the connection is still good.
 func (l *lane) carry() (good bool) {
-	bound := max(patience, l.server.store.timeout)
 	err := l.lost
 	if err == nil && l.answered < len(l.underway) {
-		err = l.complete(time.Unix(0, l.busySince.Load()).Add(bound))
+		err = l.complete(time.Unix(0, l.busySince.Load()).Add(l.bound()))
 	}
 	needed := time.Duration(0) // Redis is not busy: who comes late was held up in this process
 	for err == nil {
@@ -131,12 +135,15 @@ func (l *lane) carry() (good bool) {
 		}
 		now := time.Now()
 		l.gather(c, now.Add(needed))
-		err = l.exchange(now, now.Add(bound))
+		err = l.exchange(now, now.Add(l.bound()))
 		needed = min(l.roundTrip, l.server.store.timeout/2)
 	}
 	l.lose(err)
 	return false
 }
+
+// bound is how long a batch may be under way.
+func (l *lane) bound() time.Duration { return max(patience, l.server.store.timeout) }
 
 // next returns a call that waits for the lane; nil if there is none.
 func (l *lane) next() *call {
@@ -176,6 +183,7 @@ func (l *lane) exchange(now, by time.Time) error {
 	l.busySince.Store(now.UnixNano())
 	l.underway = join(l.underway[:0], l.batch)
 	l.queue()
+	l.link.sendUntil(now.Add(l.bound()))
 	if err := l.complete(by); err != nil {
 		return err
 	}
@@ -194,7 +202,7 @@ func (l *lane) queue() {
 // complete sends what is queued and answers the takes as the replies come. If those are not here by then, the error is
 // os.ErrDeadlineExceeded and it can be called again. After any other the connection is lost.
 func (l *lane) complete(by time.Time) error {
-	l.link.until(by)
+	l.link.receiveUntil(by)
 	for l.answered < len(l.underway) {
 		err := l.link.send()
 		for err == nil && l.answered < len(l.underway) {

@@ -28,8 +28,10 @@ func (k *link) send() error {
 	return err
 }
 
-// until sets when waiting for the server ends.
-func (k *link) until(deadline time.Time) { _ = k.conn.SetDeadline(deadline) } // of a lost connection; the next use says so
+// sendUntil and receiveUntil set when waiting for the server ends. What they cannot do, the next use tells. That a message is
+// written in part only is the end of a connection by TLS, so that time to write must never lack.
+func (k *link) sendUntil(deadline time.Time)    { _ = k.conn.SetWriteDeadline(deadline) }
+func (k *link) receiveUntil(deadline time.Time) { _ = k.conn.SetReadDeadline(deadline) }
 
 // reply returns the next reply: the numbers of an array, which are good until the next call, or the errorReply or statusReply
 // that came instead. Any other error is one of the connection; after os.ErrDeadlineExceeded it can be called again.

@@ -62,9 +62,12 @@ func (v *server) call(c *call, now, deadline time.Time) error {
 	if !v.answers(now) {
 		return errCircuitOpen
 	}
+	if !now.Before(deadline) {
+		return v.about(context.DeadlineExceeded)
+	}
 	c.begin(deadline)
 	if first := v.lanes[0]; first.own(now) {
-		first.lead(c, now)
+		first.lead(c)
 		c.expire()
 		<-c.done
 		return v.about(c.outcome())
@@ -76,7 +79,7 @@ func (v *server) call(c *call, now, deadline time.Time) error {
 	if !v.lanes[0].isQuick(now) {
 		v.callHelp()
 	}
-	return v.about(c.wait(deadline.Sub(now)))
+	return v.about(c.wait(time.Until(deadline))) // there may have been no room for long
 }
 
 // enqueue reports whether there was room for the call in that time.
