@@ -30,7 +30,7 @@ var onlyFor = map[string]string{
 	"github.com/envoyproxy/":        "internal/authz cmd/ratelimitd test/bench",
 	"google.golang.org/protobuf":    "internal/authz cmd/ratelimitd test/bench",
 	"github.com/redis/":             "internal/limiter internal/config test/bench test/harness",
-	"go.yaml.in/":                   "internal/config",
+	"go.yaml.in/":                   "internal/config test/bench", // bench: the settings of an Envoy
 	"github.com/prometheus/":        "internal/metrics cmd/ratelimitd",
 	"net/http":                      "cmd/ratelimitd internal/authz test/harness test/upstream", // authz: names of status codes
 	"google.golang.org/grpc/health": "cmd/ratelimitd",
