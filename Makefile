@@ -49,7 +49,7 @@ accuracy: ## measure the algorithms: docs/accuracy.md and its plots; LOGS=folder
 	go run ./test/accuracy -logs "$(LOGS)"
 
 .PHONY: bench bench-short
-bench: build ## measure what a decision costs, and fail where it is more than it must be; six minutes on an idle machine
+bench: build ## measure what a decision costs, and fail where it is more than it must be; four minutes on an idle machine
 	@scripts/test-tools
 	@go build -trimpath -o bin/bench ./test/bench
 	@exec bin/bench $(BENCHFLAGS)

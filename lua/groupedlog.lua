@@ -34,7 +34,7 @@ local function grouped_log(key, now, tick, window, quota, cost, _, counted)
     elseif M - back >= window then
       total = 0
     end
-    lives = lives * 1000 - now -- for as many ms, if the clock or the window is the one that the key's expiry was set by
+    lives = lives * 1000 - now -- for as many ms, unless the expiry was set by another clock, or for a longer window
     if skew > 0 or lives > window * tick * 1.125 + 1000 then lives = 0 end
   end
   if total == 0 then

@@ -23,6 +23,9 @@ const maxNumbers = 1 << 20
 
 // send sends what is queued. After an error that is os.ErrDeadlineExceeded it can be called again, to send the rest.
 func (k *link) send() error {
+	if len(k.out) == 0 { // of a batch whose replies alone are missing
+		return nil
+	}
 	n, err := k.conn.Write(k.out)
 	k.out = k.out[:copy(k.out, k.out[n:])]
 	return err
@@ -79,47 +82,43 @@ func (s statusReply) Error() string { return fmt.Sprintf("redis replied %q", str
 
 // parseReply reads the reply at the beginning of the text and appends its numbers. It returns its size, 0 if it is not all there.
 func parseReply(text []byte, dst []int64) (size int, numbers []int64, err error) {
-	line, size := cutLine(text)
-	if size == 0 {
-		return 0, dst, nil
-	}
+	mark, rest, size := cutLine(text)
 	switch {
-	case line[0] == '-':
-		return size, dst, errorReply(line[1:])
-	case line[0] == '+':
-		return size, dst, statusReply(line[1:])
-	case line[0] != '*':
-		return 0, dst, fmt.Errorf("redis replied %.20q, which is no array", line)
+	case size == 0:
+		return 0, dst, nil
+	case mark == '-':
+		return size, dst, errorReply(rest)
+	case mark == '+':
+		return size, dst, statusReply(rest)
+	case mark != '*':
+		return 0, dst, fmt.Errorf("redis replied %.20q, which is no array", text[:size])
 	}
-	count, ok := parseNumber(line[1:])
+	count, ok := parseNumber(rest)
 	if !ok || count < 0 || count > maxNumbers {
-		return 0, dst, fmt.Errorf("redis replied an array of %.20q", line[1:])
+		return 0, dst, fmt.Errorf("redis replied an array of %.20q", rest)
 	}
 	for range count {
-		line, n := cutLine(text[size:])
+		mark, rest, n := cutLine(text[size:])
 		if n == 0 {
 			return 0, dst, nil
 		}
-		number, ok := parseNumber(line[1:])
-		if line[0] != ':' || !ok {
-			return 0, dst, fmt.Errorf("redis replied an array with %.20q", line)
+		number, ok := parseNumber(rest)
+		if mark != ':' || !ok {
+			return 0, dst, fmt.Errorf("redis replied an array with %.20q", text[size:size+n])
 		}
 		dst, size = append(dst, number), size+n
 	}
 	return size, dst, nil
 }
 
-// cutLine returns the line at the beginning of the text, of one character at least, and what it takes with its end; 0 if that has
-// not come yet.
-func cutLine(text []byte) (line []byte, size int) {
+// cutLine returns the first character of the line at the beginning of the text, 0 where there is none, the rest of it, and the
+// size of all with the end of the line; 0 if that has not come yet.
+func cutLine(text []byte) (mark byte, rest []byte, size int) {
 	end := bytes.IndexByte(text, '\n')
 	if end < 2 {
-		if end >= 0 {
-			return []byte{0}, end + 1
-		}
-		return nil, 0
+		return 0, nil, end + 1
 	}
-	return text[:end-1], end + 1
+	return text[0], text[1 : end-1], end + 1
 }
 
 func parseNumber(text []byte) (n int64, ok bool) {

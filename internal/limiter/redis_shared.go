@@ -24,22 +24,29 @@ next:
 				continue next
 			}
 		}
-		dst = addCommand(dst)
-		last := &dst[len(dst)-1]
-		last.calls = append(last.calls, c)
+		dst = addCommand(dst, false, c)
 	}
 	return dst
 }
 
-// addCommand adds one that carries nothing yet, and uses the memory of one that stood there before.
-func addCommand(dst []shared) []shared {
-	if len(dst) == cap(dst) {
-		return append(dst, shared{})
+// addCommand adds one that carries these calls, and uses the memory of one that stood there before.
+func addCommand(dst []shared, eval bool, calls ...*call) []shared {
+	n := len(dst)
+	if n < cap(dst) {
+		dst = dst[:n+1]
+	} else {
+		dst = append(dst, shared{})
 	}
-	dst = dst[:len(dst)+1]
-	last := &dst[len(dst)-1]
-	*last = shared{calls: last.calls[:0]}
+	dst[n] = shared{calls: append(dst[n].calls[:0], calls...), eval: eval}
 	return dst
+}
+
+// buckets is how many buckets the calls have together.
+func (s *shared) buckets() (n int) {
+	for _, c := range s.calls {
+		n += c.buckets
+	}
+	return n
 }
 
 // appendTo appends the command as Redis reads it.
@@ -48,9 +55,9 @@ func (s *shared) appendTo(dst []byte) []byte {
 	if first.asking {
 		dst = append(dst, "*1\r\n$6\r\nASKING\r\n"...)
 	}
-	keys, packed := 0, 0
+	keys, packed := s.buckets(), 0
 	for _, c := range s.calls {
-		keys, packed = keys+c.buckets, packed+len(c.packed)
+		packed += len(c.packed)
 	}
 	dst = appendHead(dst, '*', 4+keys+len(first.last))
 	if s.eval {
@@ -83,14 +90,10 @@ func (s *shared) retry(dst []shared, err error) []shared {
 	}
 	switch {
 	case redis.HasErrorPrefix(err, "NOSCRIPT") && !s.eval:
-		dst = addCommand(dst)
-		last := &dst[len(dst)-1]
-		last.calls, last.eval = append(last.calls, s.calls...), true
+		return addCommand(dst, true, s.calls...)
 	case isHalfMoved(err) && len(s.calls) > 1:
 		for _, c := range s.calls {
-			dst = addCommand(dst)
-			last := &dst[len(dst)-1]
-			last.calls = append(last.calls, c)
+			dst = addCommand(dst, false, c)
 		}
 	}
 	return dst
@@ -109,11 +112,7 @@ func (s *shared) wanted() bool {
 
 // end answers the calls, and reports whether the connection is still good.
 func (s *shared) end(reply []int64, err error) (good bool) {
-	keys := 0
-	for _, c := range s.calls {
-		keys += c.buckets
-	}
-	if len(s.calls) > 1 && err == nil && len(reply) != 2*keys {
+	if len(s.calls) > 1 && err == nil && len(reply) != 2*s.buckets() {
 		err = errReply
 	}
 	if len(s.calls) == 1 || err != nil {
