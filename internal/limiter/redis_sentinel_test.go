@@ -46,6 +46,10 @@ func onSentinels(t *testing.T, set *harness.SentinelSet) (*Redis, Hit) {
 	}
 	h := hitOf(5000, limitOf(SlidingLog, 100, time.Hour), 1)
 	expect(t, "on the first master", mustTake(t, s, h)[0], true, 99)
+	// A master that stalls right after its reply has perhaps not sent the bucket on.
+	if !harness.Eventually(5*time.Second, func() bool { return set.Replica.Client().DBSize(t.Context()).Val() > 0 }) {
+		t.Fatal("the replica has no bucket after 5 s")
+	}
 	return s, h
 }
 

@@ -35,11 +35,7 @@ func Sentinel(t testing.TB) *SentinelSet {
 		s.URL += "&addr=" + sentinel.Addr
 	}
 	s.URL = "redis://" + s.Sentinels[0].Addr + "?master_name=main" + s.URL
-	if !Eventually(20*time.Second, func() bool {
-		return !slices.ContainsFunc(s.Sentinels, func(n *RedisServer) bool { return !n.watches() })
-	}) {
-		t.Fatal("the sentinels do not know each other after 20 s")
-	}
+	s.AwaitReplica()
 	return s
 }
 
@@ -101,6 +97,6 @@ func (s *SentinelSet) AwaitReplica() {
 	if !Eventually(20*time.Second, func() bool {
 		return !slices.ContainsFunc(s.Sentinels, func(n *RedisServer) bool { return !n.watches() })
 	}) {
-		s.t.Fatal("the master has no replica after 20 s")
+		s.t.Fatal("after 20 s the sentinels do not know each other, or the master has no replica")
 	}
 }
