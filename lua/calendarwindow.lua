@@ -12,7 +12,7 @@
 -- Returns remaining and reset or wait, then what to write, all as driver.lua says; -4 if now lies in none of the windows.
 -- It is -4 too if the clock has stepped back into the last of them, and the units are counted in the one after it.
 local function calendar_window(key, now, _, _, quota, cost, windows, counted)
-  local begins, ends, following, last = unpack('>I5I5I5I5', requests, windows)
+  local _, begins, ends, following, last = numbers(requests, 4, windows)
   local second = (now - now % 1000) / 1000
   if second < begins or second >= last then
     return -4

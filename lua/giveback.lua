@@ -10,7 +10,7 @@
 -- Reply: for each hit the units given back. The keys' expiry is left alone. driver.lua and the files of the algorithms say what
 -- the values hold.
 
-local call, pack, unpack = redis.call, struct.pack, struct.unpack
+local call, pack, unpack, numbers = redis.call, struct.pack, struct.unpack, cmsgpack.unpack_limit
 local M = 4294967296
 
 -- The log gives back units of the hit's own tick: it closes the gap that they leave among those that came later.
@@ -155,12 +155,12 @@ if not now then
   local time = call('TIME')
   now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 end
-local reply, offset = {}, 7 -- behind their number and size
+local reply, offset = {}, 0
 for i, key in ipairs(KEYS) do
   local algorithm, flags, tick, window, quota, _, cost
-  algorithm, flags, tick, window, quota, _, cost, offset = unpack('>BBI4I4I4I4I4', ARGV[1], offset)
-  if flags % 8 > 3 then offset = offset + 6 end
-  if algorithm == 6 then offset = offset + 20 end
+  offset, algorithm, flags, tick, window, quota, _, cost = numbers(ARGV[1], 7, offset)
+  if flags % 8 > 3 then offset = numbers(ARGV[1], 1, offset) end
+  if algorithm == 6 then offset = numbers(ARGV[1], 4, offset) end
   reply[i] = cost > 0 and algorithms[algorithm](key, now, spent, tick, window, quota, cost) or 0
 end
 return reply

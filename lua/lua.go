@@ -36,13 +36,16 @@ var calendarWindow string
 //go:embed ban.lua
 var ban string
 
-//go:embed attempt.lua
-var attempt string
-
 //go:embed giveback.lua
 var giveBack string
 
 // What some of them need in rare cases only.
+
+//go:embed several.lua
+var several string
+
+//go:embed cause.lua
+var cause string
 
 //go:embed muldiv.lua
 var mulDiv string
@@ -68,6 +71,6 @@ func assemble() string {
 		"--include fixedwindow.lua", fixedWindow,
 		"--include calendarwindow.lua", calendarWindow,
 		"--include ban.lua", ban,
-		"--include attempt.lua", attempt,
+		"--include several.lua", strings.ReplaceAll(several, "--include cause.lua", cause),
 	).Replace(driver)
 }

@@ -24,9 +24,9 @@ func TestUnitsAreCarriedOverExactly(t *testing.T) {
 			continue
 		}
 		missing := inverse.Int64() // missing·after is one more than a multiple of before
-		value := appendUint(nil, 8, missing)
-		value = appendUint(value, 8, aligned)
-		value = appendUint(value, 4, before)
+		value := binary.BigEndian.AppendUint64(nil, uint64(missing))
+		value = binary.BigEndian.AppendUint64(value, uint64(aligned))
+		value = binary.BigEndian.AppendUint32(value, uint32(before))
 		client.Set(ctx, "k", value, time.Hour)
 		h := Hit{Limit: Limit{Algorithm: TokenBucket, Quota: 9, Window: time.Duration(after) * time.Millisecond, Burst: 9}, Cost: 1}
 		if err := client.Eval(ctx, lua.Driver, []string{"k"}, appendRequest(nil, []Hit{h}, time.UnixMilli(aligned), 0), aligned).Err(); err != nil {

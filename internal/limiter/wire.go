@@ -3,48 +3,38 @@ package limiter
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 )
 
-// What is in a hit's second byte, as lua/driver.lua has it.
+// What a hit's second number is the sum of, as lua/driver.lua has it.
 const (
 	flagShadow      = 1
 	flagCountDenied = 2
 	flagBan         = 4
-	flagAsk         = 8 // decide, and write nothing
+	flagAsk         = 8  // decide, and write nothing
+	flagMore        = 16 // another hit of the request follows
 )
-
-// hitSize is the length of most hits in the script's argument.
-const hitSize = 22
 
 // appendRequest appends the hits of one request as lua/driver.lua reads them, with the windows around now of those that have a
 // calendar; flags are added to those of the enforced hits.
 func appendRequest(dst []byte, hits []Hit, now time.Time, flags byte) []byte {
-	begin := len(dst)
-	dst = append(dst, 0, 0, 0, 0, 0, 0)
 	for i := range hits {
-		at := len(dst)
-		dst = appendHit(dst, &hits[i], now)
-		if !hits[i].Shadow {
-			dst[at+1] |= flags
+		own := flags
+		if hits[i].Shadow {
+			own = flagShadow
 		}
+		if i+1 < len(hits) {
+			own |= flagMore
+		}
+		dst = appendHit(dst, &hits[i], now, own)
 	}
-	binary.BigEndian.PutUint16(dst[begin:], uint16(len(hits)))
-	binary.BigEndian.PutUint32(dst[begin+2:], uint32(len(dst)-begin-requestHead))
 	return dst
 }
 
-// requestHead is the length of what precedes the hits of a request.
-const requestHead = 6
-
-// appendHit appends the hit as lua/driver.lua reads it, big-endian: algorithm and flags in a byte each, then tick in ms, window
-// in ticks, quota, burst and cost in four bytes each; a ban in six; and of a calendar the windows around now, in four times
-// five. The key is not in it.
-func appendHit(dst []byte, h *Hit, now time.Time) []byte {
-	var flags byte
-	if h.Shadow {
-		flags |= flagShadow
-	}
+// appendHit appends the hit as lua/driver.lua reads it, in numbers: algorithm, flags, tick in ms, window in ticks, quota, burst
+// and cost; a ban in ms; and of a calendar the windows around now, as Unix times. The key is not in it.
+func appendHit(dst []byte, h *Hit, now time.Time, flags byte) []byte {
 	if h.CountDenied {
 		flags |= flagCountDenied
 	}
@@ -52,13 +42,13 @@ func appendHit(dst []byte, h *Hit, now time.Time) []byte {
 		flags |= flagBan
 	}
 	dst = append(dst, byte(h.Limit.Algorithm), flags)
-	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Limit.tick().Milliseconds()))
-	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Limit.WindowTicks()))
-	dst = binary.BigEndian.AppendUint32(dst, h.Limit.Quota)
-	dst = binary.BigEndian.AppendUint32(dst, h.Limit.Burst)
-	dst = binary.BigEndian.AppendUint32(dst, h.Cost)
+	dst = appendNumber(dst, uint64(h.Limit.tick().Milliseconds()))
+	dst = appendNumber(dst, uint64(h.Limit.WindowTicks()))
+	dst = appendNumber(dst, uint64(h.Limit.Quota))
+	dst = appendNumber(dst, uint64(h.Limit.Burst))
+	dst = appendNumber(dst, uint64(h.Cost))
 	if h.Ban > 0 {
-		dst = appendUint(dst, 6, h.Ban.Milliseconds())
+		dst = appendNumber(dst, uint64(h.Ban.Milliseconds()))
 	}
 	if h.Limit.Algorithm == CalendarWindow {
 		c := h.Limit.Calendar
@@ -66,18 +56,23 @@ func appendHit(dst []byte, h *Hit, now time.Time) []byte {
 		before, _ := c.Around(begin.Add(-1))
 		_, after := c.Around(end)
 		for _, border := range []time.Time{before, begin, end, after} {
-			dst = appendUint(dst, 5, border.Unix())
+			dst = appendNumber(dst, uint64(border.Unix()))
 		}
 	}
 	return dst
 }
 
-// appendUint appends the low bytes of a number, so many, the highest first.
-func appendUint(dst []byte, bytes int, n int64) []byte {
-	for bytes--; bytes >= 0; bytes-- {
-		dst = append(dst, byte(n>>(8*bytes)))
+// appendNumber appends a number as MessagePack has it: below 128 it is its own byte, else a byte tells its length.
+func appendNumber(dst []byte, n uint64) []byte {
+	switch {
+	case n < 128:
+		return append(dst, byte(n))
+	case n <= math.MaxUint16:
+		return binary.BigEndian.AppendUint16(append(dst, 0xcd), uint16(n))
+	case n <= math.MaxUint32:
+		return binary.BigEndian.AppendUint32(append(dst, 0xce), uint32(n))
 	}
-	return dst
+	return binary.BigEndian.AppendUint64(append(dst, 0xcf), n)
 }
 
 // What stands for the remaining units in the script's reply when a hit is refused, or nothing was decided.

@@ -1,37 +1,52 @@
 package limiter
 
 import (
-	"bytes"
+	"encoding/binary"
 	"slices"
 	"testing"
 	"time"
 )
 
-func TestAHitIsPackedInTwentyTwoBytes(t *testing.T) {
-	h := Hit{
-		Limit:  Limit{Algorithm: TokenBucket, Quota: 1 << 31, Window: 24 * time.Hour, Burst: 5, Tick: 10 * time.Millisecond},
-		Cost:   1<<32 - 1,
-		Shadow: true,
+// packedNumbers reads what appendRequest has written.
+func packedNumbers(t *testing.T, packed []byte) (numbers []uint64) {
+	t.Helper()
+	for i := 0; i < len(packed); {
+		size := map[byte]int{0xcd: 2, 0xce: 4, 0xcf: 8}[packed[i]]
+		if size == 0 {
+			numbers = append(numbers, uint64(packed[i]))
+			i++
+			continue
+		}
+		var whole [8]byte
+		copy(whole[8-size:], packed[i+1:])
+		numbers = append(numbers, binary.BigEndian.Uint64(whole[:]))
+		i += 1 + size
 	}
-	want := []byte{9, 4, 1, 0, 0, 0, 10, 0, 0x83, 0xd6, 0, 0x80, 0, 0, 0, 0, 0, 0, 5, 0xff, 0xff, 0xff, 0xff}
-	if got := appendHit([]byte{9}, &h, time.Time{}); !bytes.Equal(got, want) || len(got) != 1+hitSize {
-		t.Errorf("% x, want % x", got, want)
+	return numbers
+}
+
+func TestEachHitOfARequestButTheLastSaysThatAnotherFollows(t *testing.T) {
+	bucket := Limit{Algorithm: TokenBucket, Quota: 1 << 31, Window: 24 * time.Hour, Burst: 127, Tick: 10 * time.Millisecond}
+	hits := []Hit{{Limit: bucket, Cost: 1<<32 - 1, Shadow: true}, {Limit: bucket, Cost: 128}, {Limit: bucket, Cost: 65_536, CountDenied: true}}
+	want := []uint64{
+		4, flagShadow | flagMore, 10, 8_640_000, 1 << 31, 127, 1<<32 - 1,
+		4, flagAsk | flagMore, 10, 8_640_000, 1 << 31, 127, 128,
+		4, flagAsk | flagCountDenied, 10, 8_640_000, 1 << 31, 127, 65_536,
+	}
+	if got := packedNumbers(t, appendRequest(nil, hits, time.Time{}, flagAsk)); !slices.Equal(got, want) {
+		t.Errorf("%d, want %d", got, want)
 	}
 }
 
 func TestABanAndTheWindowsOfACalendarFollowTheHit(t *testing.T) {
 	h := Hit{Limit: Limit{Algorithm: CalendarWindow, Quota: 1, Window: 1, Calendar: Calendar{Period: Month}}, CountDenied: true, Ban: MaxBan}
-	got := appendHit(nil, &h, time.Date(2026, time.March, 15, 0, 0, 0, 0, time.UTC))
-	if got[0] != 6 || got[1] != flagCountDenied|flagBan || len(got) != hitSize+6+4*5 {
-		t.Fatalf("% x", got)
-	}
-	want := []byte{7, 0x5c, 0xd7, 0x88, 0}
-	want = append([]byte{0}, want...)
+	got := packedNumbers(t, appendRequest(nil, []Hit{h}, time.Date(2026, time.March, 15, 0, 0, 0, 0, time.UTC), 0))
+	want := []uint64{6, flagCountDenied | flagBan, got[2], got[3], 1, 0, 0, uint64(MaxBan.Milliseconds())}
 	for _, month := range []time.Month{time.February, time.March, time.April, time.May} {
-		want = appendUint(want, 5, time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC).Unix())
+		want = append(want, uint64(time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC).Unix()))
 	}
-	if !bytes.Equal(got[hitSize:], want) {
-		t.Errorf("% x, want % x", got[hitSize:], want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%d, want %d", got, want)
 	}
 }
 
