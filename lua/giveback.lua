@@ -13,20 +13,22 @@
 local call, pack, unpack, numbers = redis.call, struct.pack, struct.unpack, cmsgpack.unpack_limit
 local M = 4294967296
 
--- The log gives back units of the hit's own tick: it closes the gap that they leave among those that came later.
+-- The log gives back units of the hit's own tick: it closes the gap that they leave among those that came later. All go to the
+-- ring.
 local function sliding_log(key, now, spent, tick, window, quota, cost)
-  local state = call('GETRANGE', key, '4', '19')
-  if #state < 16 then return 0 end
-  local newest, n, tail, size = unpack('>I4I4I4I4', state)
+  local head = call('GETRANGE', key, '0', '35')
+  if #head < 36 then return 0 end
+  local newest, late, n, _, tail, size = unpack('>I4BI3BI3I4', head, 21)
   local t = (spent - spent % tick) / tick % M
-  if n == 0 or (newest - t) % M >= 2147483648 then return 0 end
+  if n == 0 or n > size or late > n or (newest - t) % M >= 2147483648 then return 0 end
   --include ringcopy.lua
   -- The newest units, from the hit's own on.
-  local count, entries = 0, ''
+  local count, entries = late, ''
   repeat
     count = count * 2 + 16
     if count > n then count = n end
-    entries = ring_copy(key, 36, 4, size, (tail + n - count) % size, count)
+    entries = count > late and ring_copy(key, 36, 4, size, (tail + n - count) % size, count - late) or ''
+    entries = entries .. string.sub(head, 25 - late * 4, 24)
     local first = unpack('>I4', entries)
   until count == n or first ~= t and (t - first) % M < 2147483648
   local own, at = 0, nil
@@ -46,9 +48,9 @@ local function sliding_log(key, now, spent, tick, window, quota, cost)
     call('SETRANGE', key, 36 + place * 4, string.sub(entries, 1, fits * 4))
     newest = unpack('>I4', entries, #entries - 3)
   end
-  local offset = 36 + (tail - tail % 4) * 4
-  local copy = call('GETRANGE', key, offset, offset + 15)
-  call('SETRANGE', key, '4', pack('>I4I4I4I4', newest, n - own, tail, size) .. copy)
+  local offset, early = 36 + tail * 4, math.min(4, size - tail, n - own)
+  local four = call('GETRANGE', key, offset, offset + 15)
+  call('SETRANGE', key, '4', four .. string.rep('\0', 16 - #four) .. pack('>I4BI3BI3', newest, 1, n - own, early, tail))
   return own
 end
 

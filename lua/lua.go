@@ -56,12 +56,16 @@ var ringCopy string
 //go:embed ringsearch.lua
 var ringSearch string
 
+//go:embed ringlook.lua
+var ringLook string
+
 // assemble puts each file where another one includes it.
 func assemble() string {
 	rare := strings.NewReplacer(
 		"--include muldiv.lua", mulDiv,
 		"--include ringcopy.lua", ringCopy,
 		"--include ringsearch.lua", ringSearch,
+		"--include ringlook.lua", ringLook,
 	)
 	return strings.NewReplacer(
 		"--include slidinglog.lua", rare.Replace(slidingLog),

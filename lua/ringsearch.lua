@@ -1,5 +1,5 @@
--- ring_search finds the oldest unit of a sliding_log that is in the window at tick t, among those from number first to
--- number last, counted from 0, the oldest. The last one is. It returns the unit's number.
+-- ring_search finds the oldest unit of a sliding_log that is in the window at tick t, among those from number first to the one
+-- before last, counted from 0, the oldest, all of which are in the ring. It returns the unit's number, or last if all have left.
 local function ring_search(key, size, tail, first, last, t, window)
   local function in_window(i)
     local at = 36 + (tail + i) % size * 4

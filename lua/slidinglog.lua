@@ -6,24 +6,28 @@
 -- quota, cost   units; cost ≤ quota
 -- counted       the newest units are kept, also if the hit is refused
 --
--- Value, u32 big-endian; ticks are modulo 2^32:
---   0 the key's expiry, as driver.lua says   4 newest tick   8 units   12 place of the oldest   16 places in the ring
---   20 a copy of four places, from the last multiple of four up to the oldest's on: most often the next to leave are there.
---      In it and in the ring, what is before the oldest, behind the newest or beyond the ring counts for nothing.
---   36 + 4·place    the tick of a unit
+-- Value, big-endian, u32 if nothing is said; ticks are modulo 2^32:
+--    0 the key's expiry, as driver.lua says
+--    4 five places: from the left copies of the oldest units, from the right the newest, which the ring has not got yet
+--   24 u8, how many of the five are the newest, 1 … 4   25 u24, units
+--   28 u8, how many are the oldest, 1 … 4   29 u24, place of the oldest in the ring
+--   32 places in the ring
+--   36 + 4·place   the tick of a unit
+-- So most hits, of which one unit comes and one has left, shift the five by one place and touch the ring once in four times.
 -- Units that have left the window stay until the next hit is spent. The ring doubles as it fills, and shrinks once three
 -- quarters are empty.
 --
 -- Returns remaining and reset or wait, then what to write, all as driver.lua says.
 local function sliding_log(key, now, tick, window, quota, cost, _, counted)
-  local M = 4294967296
+  local M, sub = 4294967296, string.sub
   local t = (now - now % tick) / tick % M
-  local lives, newest, n, tail, oldest, size, skew = 0, t, 0, 0, t, 0, 0
-  local four, at, moved = call('GETRANGE', key, '0', '35'), 21, false -- the copy, where it begins, whether it is another now
-  if #four == 36 then
-    lives, newest, n, tail, size = unpack('>I4I4I4I4I4', four)
+  local lives, oldest, second, newest, late, n, early, tail, size, skew = 0, t, t, t, 0, 0, 0, 0, 0, 0
+  local head = call('GETRANGE', key, '0', '35')
+  if #head == 36 then
+    lives, oldest, second = unpack('>I4I4I4', head)
+    newest, late, n, early, tail, size = unpack('>I4BI3BI3I4', head, 21)
     local back = (newest - t) % M
-    if n > size then
+    if n > size or early + late > 5 then
       n = 0 -- no value of ours
     elseif back > window and back < 2147483648 then
       n = 0 -- the clock has stepped back by more than a window
@@ -36,78 +40,88 @@ local function sliding_log(key, now, tick, window, quota, cost, _, counted)
     if skew > 0 or lives > window * tick * 1.125 + 1000 then lives = 0 end
   end
 
-  if n > 0 then -- skip the units that have left the window, most often few; the newest is in it
-    oldest = unpack('>I4', four, 21 + tail % 4 * 4)
-    local gone, most = 0, n - 1
-    while gone < most and (t - oldest) % M >= window do
-      gone = gone + 1
-      local place = (tail + gone) % size
-      if place % 4 == 0 then
+  local known, at = head, 5 -- what tells the oldest units, and where
+  if n > 1 and (t - oldest) % M >= window then -- skip the units that have left the window, most often few; the newest is in it
+    local gone = 0
+    repeat
+      gone, early, at = gone + 1, early - 1, at + 4
+      if early > 0 then
+        oldest = gone > 1 and unpack('>I4', known, at) or second
+      else
         if gone > 8 then
           --include ringsearch.lua
-          gone = ring_search(key, size, tail, gone, most, t, window)
-          place, most = (tail + gone) % size, gone
+          gone = ring_search(key, size, tail, gone, n - late, t, window)
         end
-        local offset = 36 + (place - place % 4) * 4
-        four, at, moved = call('GETRANGE', key, offset, offset + 15), 1, true
+        --include ringlook.lua
       end
-      oldest = unpack('>I4', four, at + place % 4 * 4)
-    end
+    until gone >= n - 1 or (t - oldest) % M < window
     tail, n = (tail + gone) % size, n - gone
+    if late > n then late = n end
   end
 
   local short = n + (cost > 0 and cost or 1) - quota
   if short > 0 and not counted then
     local leaves = oldest
-    if short > 1 then
+    if short > n - late then
+      leaves = unpack('>I4', head, 25 - (n - short + 1) * 4)
+    elseif short > 1 then
       local offset = 36 + (tail + short - 1) % size * 4
       leaves = unpack('>I4', call('GETRANGE', key, offset, offset + 3))
     end
     local wait = (window - (t - leaves) % M + skew) * tick
     return -1, wait, lives >= wait and 0 or wait
   elseif short > 0 then -- the oldest make room
-    tail, n = (tail + short) % size, n - short
-    local offset = 36 + (tail - tail % 4) * 4
-    four, at, moved = call('GETRANGE', key, offset, offset + 15), 1, true
-    oldest = n > 0 and unpack('>I4', four, 1 + tail % 4 * 4) or t
+    local gone = short
+    if gone < n then
+      --include ringlook.lua
+    end
+    tail, n = (tail + gone) % size, n - gone
+    if late > n then late = n end
   end
 
-  local units = n + cost
   if n == 0 then oldest = t end
-  local remaining, reset = quota - units, units > 0 and (window - (t - oldest) % M + skew) * tick or 0
+  local units, reset = n + cost, (window - (t - oldest) % M + skew) * tick
+  local remaining, keep = quota - units, (window + skew) * tick
   if cost == 0 then
-    return remaining, reset
+    return remaining, n > 0 and reset or 0
   elseif short > 0 then
     remaining = -1
   end
-  local keep, entry = (window + skew) * tick, pack('>I4', t)
 
   if n == 0 or units > size or size > 8 and units * 4 <= size then
     local live = ''
-    if n > 0 then
+    if n > late then
       --include ringcopy.lua
-      live = ring_copy(key, 36, 4, size, tail, n)
+      live = ring_copy(key, 36, 4, size, tail, n - late)
     end
+    if n > 0 then live = live .. sub(head, 25 - late * 4, 24) end
+    live = live .. string.rep(pack('>I4', t), cost)
     size = 8
     while size < units do size = size * 2 end
     if size > quota then size = quota end
-    local ring = live .. string.rep(entry, cost) .. string.rep('\0', (size - units) * 4)
-    local copy = size < 4 and ring .. string.rep('\0', 16 - size * 4) or string.sub(ring, 1, 16)
-    return remaining, reset, keep, pack('>I4I4I4I4', t, units, 0, size) .. copy .. ring
+    local ring = live .. string.rep('\0', (size - units) * 4)
+    return remaining, reset, keep, sub(ring, 1, 16) .. string.rep('\0', 16 - size * 4)
+      .. pack('>I4BI3BI3I4', t, 1, units, units < 4 and units or 4, 0, size) .. ring
   end
 
   if lives >= keep then keep = 0 end
-  local place, known = (tail + n) % size, tail % 4 + n
-  local fits, copy = size - place, nil
-  if known < 4 then
-    copy = string.sub(four, at, at + known * 4 - 1) .. string.rep(entry, 4 - known)
-  elseif moved or cost > fits then
-    copy = string.sub(four, at, at + 15)
+  if cost == 1 and late < 4 then
+    late = late + 1
+    local five
+    if at == 9 and known == head then
+      five = sub(head, 9, 24)
+    else
+      five = sub(known, at, at + 19 - late * 4)
+      five = five .. string.rep('\0', 20 - late * 4 - #five) .. sub(head, 29 - late * 4, 24)
+    end
+    if early > 5 - late then early = 5 - late end
+    return remaining, reset, keep, nil, five .. pack('>I4BI3BI3', t, late, units, early, tail)
   end
-  if cost > fits then -- the rest goes to the ring's beginning, right behind the copy
-    return remaining, reset, keep, nil, pack('>I4I4I4I4', t, units, tail, size) .. copy .. string.rep('\0', 16 - #copy)
-      .. string.rep(entry, cost - fits), 36 + place * 4, string.rep(entry, fits)
-  end
-  local head = copy and pack('>I4I4I4I4', t, units, tail, size) .. copy or pack('>I4I4I4', t, units, tail)
-  return remaining, reset, keep, nil, head, 36 + place * 4, cost == 1 and entry or string.rep(entry, cost)
+  -- The newest go to the ring.
+  local place, part, four = (tail + n - late) % size, sub(head, 25 - late * 4, 24), sub(known, at, at + 15)
+  if cost > 1 then part = part .. string.rep(pack('>I4', t), cost - 1) end
+  local fits = (size - place) * 4
+  head = four .. string.rep('\0', 16 - #four) .. pack('>I4BI3BI3I4', t, 1, units, early, tail, size)
+  -- What is beyond its end goes to its beginning, right behind the head.
+  return remaining, reset, keep, nil, head .. sub(part, fits + 1), 36 + place * 4, sub(part, 1, fits)
 end
