@@ -21,24 +21,21 @@
 local function sliding_log(key, now, tick, window, quota, cost, _, counted)
   local M, sub = 4294967296, string.sub
   local t = (now - now % tick) / tick % M
-  local lives, oldest, second, newest, late, n, early, tail, size, skew = 0, t, t, t, 0, 0, 0, 0, 0, 0
-  local head = call('GETRANGE', key, '0', '35')
-  if #head == 36 then
-    lives, oldest, second = unpack('>I4I4I4', head)
-    newest, late, n, early, tail, size = unpack('>I4BI3BI3I4', head, 21)
-    local back = (newest - t) % M
-    if n > size or early + late > 5 then
-      n = 0 -- no value of ours
-    elseif back > window and back < 2147483648 then
-      n = 0 -- the clock has stepped back by more than a window
-    elseif back < 2147483648 then
-      t, skew = newest, back
-    elseif M - back >= window then
-      n = 0
-    end
-    lives = lives * 1000 - now -- for as many ms, unless the expiry was set by another clock, or for a longer window
-    if skew > 0 or lives > window * tick * 1.125 + 1000 then lives = 0 end
+  local head, skew = call('GETRANGE', key, '0', '35'), 0
+  if #head < 36 then head = string.rep('\0', 36) end
+  local lives, oldest, second, _, newest, late, n, early, tail, size = unpack('>I4I4I4c8I4BI3BI3I4', head)
+  local back = (newest - t) % M
+  if size == 0 or n > size or early + late > 5 then
+    n = 0 -- no value, or none of ours
+  elseif back > window and back < 2147483648 then
+    n = 0 -- the clock has stepped back by more than a window
+  elseif back < 2147483648 then
+    t, skew = newest, back
+  elseif M - back >= window then
+    n = 0
   end
+  lives = lives * 1000 - now -- for as many ms, unless the expiry was set by another clock, or for a longer window
+  if skew > 0 or lives > window * tick * 1.125 + 1000 then lives = 0 end
 
   local known, at = head, 5 -- what tells the oldest units, and where
   if n > 1 and (t - oldest) % M >= window then -- skip the units that have left the window, most often few; the newest is in it
@@ -100,11 +97,12 @@ local function sliding_log(key, now, tick, window, quota, cost, _, counted)
     while size < units do size = size * 2 end
     if size > quota then size = quota end
     local ring = live .. string.rep('\0', (size - units) * 4)
+    if lives < keep and lives ~= 0 then keep = -keep end
     return remaining, reset, keep, sub(ring, 1, 16) .. string.rep('\0', 16 - size * 4)
       .. pack('>I4BI3BI3I4', t, 1, units, units < 4 and units or 4, 0, size) .. ring
   end
 
-  if lives >= keep then keep = 0 end
+  if lives >= keep then keep = 0 elseif lives ~= 0 then keep = -keep end
   if cost == 1 and late < 4 then
     late = late + 1
     local five
