@@ -80,6 +80,28 @@ func TestTheWorkOnALargeLogIsLogarithmic(t *testing.T) {
 	}
 }
 
+// A hit reads the head and writes it. The ring is read and written once in four hits, and the expiry renewed once in an eighth of the
+// window.
+func TestASlidingLogTouchesItsRingOnceInFourHits(t *testing.T) {
+	server := harness.Redis(t)
+	admin, c := server.Client(), newClock()
+	s := newRedisStore(t, server.URL, c)
+	h := hitOf(1, limitOf(SlidingLog, 100, time.Minute), 1)
+	steady := func(hits int) {
+		for range hits {
+			c.advance(time.Second)
+			if d := mustTake(t, s, h)[0]; !d.Allowed {
+				t.Fatalf("%+v", d)
+			}
+		}
+	}
+	steady(100)
+	const hits = 400
+	if n := work(t, admin, func() { steady(hits) }); n > hits*2+hits/2+hits/6 || n < hits*2 {
+		t.Errorf("%d commands for %d hits", n, hits)
+	}
+}
+
 // D82
 func TestAFullServerStillAnswersWhatItRefuses(t *testing.T) {
 	server := harness.Redis(t)

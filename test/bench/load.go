@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -71,6 +72,9 @@ func (s *subject) measure(ctx context.Context, length time.Duration) (measuremen
 	return m, s.check(m, c)
 }
 
+// errOtherLoad says that the answers were not those that were to be measured.
+var errOtherLoad = errors.New("not what was meant")
+
 // check refuses a measurement of something else than was meant.
 func (s *subject) check(m measurement, c *crowd) error {
 	if err := c.err.Load(); err != nil {
@@ -80,7 +84,7 @@ func (s *subject) check(m measurement, c *crowd) error {
 		return fmt.Errorf("%s: no decisions", s.name)
 	}
 	if s.refuses && m.refused < 0.95 || !s.refuses && m.refused > 0.2 {
-		return fmt.Errorf("%s: %.1f %% of the decisions refused", s.name, 100*m.refused)
+		return fmt.Errorf("%s: %w: %.1f %% of the decisions refused", s.name, errOtherLoad, 100*m.refused)
 	}
 	return nil
 }
