@@ -21,6 +21,6 @@ local function heed_ban(key, now, ban, starts, remaining, wait, keep)
   end
   local rest = ends - now
   if wait < rest then wait = rest end
-  if not keep or keep < rest and keep > -rest then keep = rest end
+  if not keep or keep < rest then keep = rest end
   return remaining, wait, keep, ends, written
 end

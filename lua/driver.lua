@@ -32,8 +32,7 @@
 --
 -- Numbers are whole and below 2^53, so that they are exact. All keys are read before one is written, and no other key is
 -- touched. Each algorithm returns remaining and reset or wait, as in the reply, and then what there is to write:
---   keep   the ms for which the key must live from now on; negative if it is known not to, 0 if it is known to, nil if nothing
---          is to be written
+--   keep   the ms for which the key must live from now on; 0 if it is known to, nil if nothing is to be written
 --   whole  the new value of the key
 --   head   or, instead of whole: what to write at the value's beginning
 --   at     and an offset
@@ -50,9 +49,8 @@ local keys, requests = KEYS, ARGV[1]
 -- write writes what an algorithm returned, and renews the key's expiry once that no longer covers what it must.
 local function write(key, now, slack, log, keep, whole, head, at, part)
   local ttl, expiry
-  if keep ~= 0 then
-    local left = 0
-    if keep > 0 then left = call('PTTL', key) else keep = -keep end
+  if keep > 0 then
+    local left = call('PTTL', key)
     if left < keep then
       ttl = keep + slack
       left = ttl
@@ -144,9 +142,9 @@ local function take(i, offset, now, reply, refused)
   if held_back and not counted then
     remaining, wait = decide(key, now, tick, window, quota, 0, burst)
   elseif keep and not asks then
-    if whole or keep ~= 0 then
+    if whole or keep > 0 then
       write(key, now, (window - window % 8) / 8 * tick + 1000, algorithm < 3, keep, whole, head, at, part)
-    elseif head then
+    elseif head then -- as write does, without a call: most hits
       if part then call('SETRANGE', key, at, part) end
       call('SETRANGE', key, algorithm < 3 and '4' or '0', head)
     end

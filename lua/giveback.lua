@@ -18,9 +18,10 @@ local M = 4294967296
 local function sliding_log(key, now, spent, tick, window, quota, cost)
   local head = call('GETRANGE', key, '0', '35')
   if #head < 36 then return 0 end
-  local newest, late, n, _, tail, size = unpack('>I4BI3BI3I4', head, 21)
+  local newest, late, n, early, tail, size = unpack('>I4BI3BI3I4', head, 21)
   local t = (spent - spent % tick) / tick % M
-  if n == 0 or n > size or late > n or (newest - t) % M >= 2147483648 then return 0 end
+  if n == 0 or late == 0 or early + late > 5 or n > size or size > 16777215 then return 0 end
+  if late > n or (newest - t) % M >= 2147483648 then return 0 end
   --include ringcopy.lua
   -- The newest units, from the hit's own on.
   local count, entries = late, ''
@@ -48,7 +49,8 @@ local function sliding_log(key, now, spent, tick, window, quota, cost)
     call('SETRANGE', key, 36 + place * 4, string.sub(entries, 1, fits * 4))
     newest = unpack('>I4', entries, #entries - 3)
   end
-  local offset, early = 36 + tail * 4, math.min(4, size - tail, n - own)
+  local offset = 36 + tail * 4
+  early = math.min(4, size - tail, n - own)
   local four = call('GETRANGE', key, offset, offset + 15)
   call('SETRANGE', key, '4', four .. string.rep('\0', 16 - #four) .. pack('>I4BI3BI3', newest, 1, n - own, early, tail))
   return own

@@ -109,7 +109,7 @@ local function grouped_log(key, now, tick, window, quota, cost, _, counted)
     return remaining, reset, keep, pack('>I4I4I4I4I4I4I4I4', t, units, total, 0, others, oldest, oldest_units, size)
       .. live .. pack('>I4I4', closed, closed_units) .. string.rep('\0', (size - others) * 8)
   end
-  if lives >= keep then keep = 0 elseif lives ~= 0 then keep = -keep end
+  if lives >= keep then keep = 0 end
   local head
   if left then
     head = pack('>I4I4I4I4I4I4I4', t, units, total, tail, others, oldest, oldest_units)

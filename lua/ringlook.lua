@@ -1,4 +1,5 @@
--- Finds the unit of a sliding_log behind those that are gone, and how many of those that follow are known then.
+-- Looks at the oldest unit of a sliding_log behind those that are gone. It sets oldest, and known, at and early to what tells
+-- this one and some of those that follow, where in it they begin, and how many they are.
 if n - gone <= late then
   known, at, early = head, 25 - (n - gone) * 4, n - gone
 else

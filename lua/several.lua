@@ -10,8 +10,8 @@ local function take_all()
   return 0
 end
 
-local done, failure = pcall(take_all)
-while failure ~= 0 do
+local done, outcome = pcall(take_all)
+while outcome ~= 0 do
   -- The hits of the request get a code in place of decisions.
   local last, rest, algorithm, flags = first - 1, offset
   repeat
@@ -23,11 +23,12 @@ while failure ~= 0 do
   until flags < 16
   local code, what = -4, now
   if not done then
-    if first == 1 and rest < 0 then error(failure, 0) end
     --include cause.lua
-    code, what = -5, cause(failure)
+    local number, text = cause(outcome)
+    if first == 1 and rest < 0 then return {err = text} end -- the only request
+    code, what = -5, number
   end
   reply[2 * first - 1], reply[2 * first] = code, what
   first, offset = last + 1, rest
-  done, failure = pcall(take_all)
+  done, outcome = pcall(take_all)
 end

@@ -8,9 +8,10 @@
 --
 -- Value, big-endian, u32 if nothing is said; ticks are modulo 2^32:
 --    0 the key's expiry, as driver.lua says
---    4 five places: from the left copies of the oldest units, from the right the newest, which the ring has not got yet
+--    4 five places: from the left copies of the oldest units, from the right the newest, which the ring need not have. A unit
+--      may be among both; what is in a place between them counts for nothing.
 --   24 u8, how many of the five are the newest, 1 … 4   25 u24, units
---   28 u8, how many are the oldest, 1 … 4   29 u24, place of the oldest in the ring
+--   28 u8, how many are the oldest, 1 … 4, 0 if there is none   29 u24, the oldest's place in the ring
 --   32 places in the ring
 --   36 + 4·place   the tick of a unit
 -- So most hits, of which one unit comes and one has left, shift the five by one place and touch the ring once in four times.
@@ -25,7 +26,7 @@ local function sliding_log(key, now, tick, window, quota, cost, _, counted)
   if #head < 36 then head = string.rep('\0', 36) end
   local lives, oldest, second, _, newest, late, n, early, tail, size = unpack('>I4I4I4c8I4BI3BI3I4', head)
   local back = (newest - t) % M
-  if size == 0 or n > size or early + late > 5 then
+  if late == 0 or early + late > 5 or n > size or size > 16777215 then
     n = 0 -- no value, or none of ours
   elseif back > window and back < 2147483648 then
     n = 0 -- the clock has stepped back by more than a window
@@ -97,16 +98,15 @@ local function sliding_log(key, now, tick, window, quota, cost, _, counted)
     while size < units do size = size * 2 end
     if size > quota then size = quota end
     local ring = live .. string.rep('\0', (size - units) * 4)
-    if lives < keep and lives ~= 0 then keep = -keep end
     return remaining, reset, keep, sub(ring, 1, 16) .. string.rep('\0', 16 - size * 4)
       .. pack('>I4BI3BI3I4', t, 1, units, units < 4 and units or 4, 0, size) .. ring
   end
 
-  if lives >= keep then keep = 0 elseif lives ~= 0 then keep = -keep end
+  if lives >= keep then keep = 0 end
   if cost == 1 and late < 4 then
     late = late + 1
-    local five
-    if at == 9 and known == head then
+    local five -- without the newest
+    if at == 9 and known == head then -- one unit has left: all move by a place
       five = sub(head, 9, 24)
     else
       five = sub(known, at, at + 19 - late * 4)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/big"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +108,45 @@ func TestAValueThatIsNoneOfOursHoldsNobodyUp(t *testing.T) {
 		}
 		if took := time.Since(start); took > time.Second {
 			t.Fatalf("%v: %v, for %v", a, took, value)
+		}
+	}
+}
+
+// TestARequestFailsWithRedissOwnError, by however many hits: what went wrong, and not that a script did.
+func TestARequestFailsWithRedissOwnError(t *testing.T) {
+	client, ctx := harness.Redis(t).Client(), context.Background()
+	client.LPush(ctx, "list", "x")
+	hits := []Hit{hitOf(1, limitOf(SlidingLog, 5, time.Minute), 1), hitOf(2, limitOf(SlidingLog, 5, time.Minute), 1)}
+	for n := 1; n <= len(hits); n++ {
+		keys := []string{"fine", "list"}[len(hits)-n:]
+		err := client.Eval(ctx, lua.Driver, keys, appendRequest(nil, hits[:n], time.UnixMilli(aligned), 0), aligned).Err()
+		if err == nil || !strings.HasPrefix(err.Error(), "WRONGTYPE ") {
+			t.Errorf("%d hits: %v", n, err)
+		}
+		if left := client.Exists(ctx, "fine").Val(); left != 0 {
+			t.Errorf("%d hits: something was spent", n)
+		}
+	}
+}
+
+// TestAHeadThatCannotBeOursIsNone: a log begins afresh, and does not fail until the value expires.
+func TestAHeadThatCannotBeOursIsNone(t *testing.T) {
+	client, ctx := harness.Redis(t).Client(), context.Background()
+	h := hitOf(1, limitOf(SlidingLog, 5, time.Minute), 1)
+	for name, head := range map[string][]uint32{ // but for the expiry: five places, newest and units, oldest and place, size
+		"more units than places": {1, 2, 3, 4, 5, 1<<24 | 9, 4 << 24, 8},
+		"no newest units":        {1, 2, 3, 4, 5, 4, 4 << 24, 8},
+		"six of five":            {1, 2, 3, 4, 5, 3<<24 | 4, 3 << 24, 8},
+		"a tick for a size":      {1, 2, 3, 4, 5, 1<<24 | 4, 4 << 24, 1 << 24},
+	} {
+		value := make([]byte, 4, 100)
+		for _, n := range append(head, make([]uint32, 8)...) {
+			value = binary.BigEndian.AppendUint32(value, n)
+		}
+		client.Set(ctx, "k", value, time.Minute)
+		reply, err := client.Eval(ctx, lua.Driver, []string{"k"}, appendRequest(nil, []Hit{h}, time.Time{}, 0), 6).Int64Slice()
+		if err != nil || reply[0] != 4 {
+			t.Errorf("%s: %d left, %v; want 4", name, reply, err)
 		}
 	}
 }
