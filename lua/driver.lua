@@ -46,7 +46,8 @@
 local call, pack, unpack, numbers = redis.call, struct.pack, struct.unpack, cmsgpack.unpack_limit
 local keys, requests = KEYS, ARGV[1]
 
--- write writes what an algorithm returned, and renews the key's expiry once that no longer covers what it must.
+-- write writes what an algorithm returned, a whole value or with keep > 0, and renews the key's expiry once that no longer covers
+-- what it must.
 local function write(key, now, slack, log, keep, whole, head, at, part)
   local ttl, expiry
   if keep > 0 then
@@ -63,11 +64,7 @@ local function write(key, now, slack, log, keep, whole, head, at, part)
     return
   end
   if part then call('SETRANGE', key, at, part) end
-  if head and expiry then
-    call('SETRANGE', key, '0', expiry .. head)
-  elseif head then
-    call('SETRANGE', key, log and '4' or '0', head)
-  end
+  if head then call('SETRANGE', key, '0', expiry and expiry .. head or head) end
   if ttl then call('PEXPIRE', key, ttl) end
 end
 
@@ -144,7 +141,7 @@ local function take(i, offset, now, reply, refused)
   elseif keep and not asks then
     if whole or keep > 0 then
       write(key, now, (window - window % 8) / 8 * tick + 1000, algorithm < 3, keep, whole, head, at, part)
-    elseif head then -- as write does, without a call: most hits
+    elseif head then -- most hits
       if part then call('SETRANGE', key, at, part) end
       call('SETRANGE', key, algorithm < 3 and '4' or '0', head)
     end

@@ -39,7 +39,7 @@ var ban string
 //go:embed giveback.lua
 var giveBack string
 
-// What some of them need in rare cases only.
+// What some of them include where they need it, most of it in rare cases only.
 
 //go:embed several.lua
 var several string

@@ -80,8 +80,8 @@ func TestTheWorkOnALargeLogIsLogarithmic(t *testing.T) {
 	}
 }
 
-// A hit reads the head and writes it. The ring is read and written once in four hits, and the expiry renewed once in an eighth of the
-// window.
+// A hit reads the head and writes it. The ring is read and written once in four hits, and the expiry asked for once in an eighth of
+// the window.
 func TestASlidingLogTouchesItsRingOnceInFourHits(t *testing.T) {
 	server := harness.Redis(t)
 	admin, c := server.Client(), newClock()
